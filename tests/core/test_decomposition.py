@@ -296,7 +296,7 @@ def test_directions_that_learn_apart_have() -> None:
 def test_rows_of_other_documents_are_refused() -> None:
     notes = [["a", "a", "b"], ["a", "b", "b"], ["c", "c", "d"]]
     model = sc.PLSA(2).fit(notes)
-    with pytest.raises(DataError, match="2 documents, and topics of 3"):
+    with pytest.raises(DataError, match="2 documents, but topic proportions of 3"):
         model.decompose(notes[:2], model.params_)
     first = model.decompose(notes[:2], {"topics": model.topics_})
     assert first.kl == pytest.approx(0.0, abs=1e-9)

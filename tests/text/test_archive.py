@@ -334,7 +334,7 @@ def test_interrupted_while_writing(tmp_path: Path) -> None:
 def test_what_is_there_stays(tmp_path: Path) -> None:
     Archive.build(["a"], tmp_path / "a")
     before = contents(tmp_path / "a")
-    with pytest.raises(StoreError, match="is there already"):
+    with pytest.raises(StoreError, match="already exists"):
         Archive.build(["b"], tmp_path / "a")
     assert contents(tmp_path / "a") == before
     with pytest.raises(StoreError, match="cannot write"):

@@ -113,7 +113,7 @@ def numbers(folder: Path, name: str, dtype: str, values: Any) -> None:
 @pytest.mark.parametrize("word", [-1, 3, 2**31 - 1, -(2**31)])
 def test_words_that_do_not_exist(folder: Path, word: int) -> None:
     numbers(folder, "words.bin", "<i4", [word])
-    refused(folder, r"words.bin has words beyond the 3")
+    refused(folder, r"words.bin has word numbers outside 0 to 2")
 
 
 @pytest.mark.parametrize(
@@ -121,12 +121,12 @@ def test_words_that_do_not_exist(folder: Path, word: int) -> None:
 )
 def test_borders_out_of_order(folder: Path, borders: list[int]) -> None:
     numbers(folder, "indptr.bin", "<i8", borders)
-    refused(folder, "indptr.bin has borders")
+    refused(folder, "indptr.bin has offsets")
 
 
 def test_borders_beyond_the_end(folder: Path) -> None:
     numbers(folder, "indptr.bin", "<i8", [100, 101, 102, 103, 104])
-    refused(folder, "indptr.bin has borders")
+    refused(folder, "indptr.bin has offsets")
 
 
 def test_documents_that_overlap(folder: Path) -> None:
@@ -134,20 +134,20 @@ def test_documents_that_overlap(folder: Path) -> None:
     archive = Archive.open(folder)
     numbers(folder, "indptr.bin", "<i8", [0, archive.facts.n_entries] * 2)
     assert len(archive.bags(np.array([0]))) == 1
-    with pytest.raises(StoreError, match=r"indptr.bin has borders"):
+    with pytest.raises(StoreError, match=r"indptr.bin has offsets"):
         archive.bags(np.array([0, 2]))
 
 
 @pytest.mark.parametrize("order", [[0, 0, 1, 2], [0, 1, 2, 4], [-1, 0, 1, 2]])
 def test_orders_that_are_none(folder: Path, order: list[int]) -> None:
     numbers(folder, "origin.bin", "<i8", order)
-    refused(folder, "origin.bin is no order")
+    refused(folder, "origin.bin is not a permutation")
 
 
 def test_names_of_places_that_do_not_exist(folder: Path) -> None:
     archive = Archive.open(folder)
     numbers(folder, "origin.bin", "<i8", [-5])
-    with pytest.raises(StoreError, match="no order"):
+    with pytest.raises(StoreError, match="not a permutation"):
         archive.name(0)
 
 
@@ -156,7 +156,7 @@ def test_counts_that_are_none(tmp_path: Path, count: float) -> None:
     folder = tmp_path / "a"
     Archive.build(np.array([[0.5, 1.5]]), folder)
     numbers(folder, "counts.bin", "<f8", [count])
-    refused(folder, "counts.bin has counts that are no counts")
+    refused(folder, "counts.bin has counts that are not positive")
 
 
 def test_a_file_cut_short_after_opening(folder: Path) -> None:
@@ -267,7 +267,7 @@ def test_forged_vocabularies(folder: Path, text: str) -> None:
     said = json.loads((folder / "meta.json").read_text())
     (folder / "vocabulary.json").write_text(text)
     forge(folder, files=said["files"] | {"vocabulary.json": [len(text), ""]})
-    refused(folder, r"vocabulary.json is no list")
+    refused(folder, r"vocabulary.json is not a list")
 
 
 def test_what_is_no_archive(tmp_path: Path) -> None:

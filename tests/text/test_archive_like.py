@@ -102,17 +102,21 @@ def test_columns_without_names_must_be_as_many(tmp_path: Path) -> None:
         Archive.build(np.eye(2), tmp_path / "bad", like=nameless)
     with pytest.raises(DataError, match="no names for its words, so texts"):
         Archive.build(NEW, tmp_path / "bad", like=nameless)
-    with pytest.raises(DataError, match="and these columns have"):
+    with pytest.raises(DataError, match="but these columns have"):
         Archive.build(np.eye(3), tmp_path / "bad", like=nameless, vocabulary=["a", "b", "c"])
 
 
 BAD = [
-    (NEW, {"min_count": 2}, "which words count is said twice"),
-    (NEW, {"stop_words": ["the"]}, "which words count is said twice"),
-    (NEW, {"tokens": True}, "were cut otherwise ('words', and these 'spaces')"),
-    ([["the", "dog"]], {}, "were cut otherwise ('words', and these 'as_it_is')"),
+    (NEW, {"min_count": 2}, "like determines the vocabulary"),
+    (NEW, {"stop_words": ["the"]}, "like determines the vocabulary"),
+    (NEW, {"tokens": True}, "was tokenised in another way ('words', but these documents 'spaces')"),
+    (
+        [["the", "dog"]],
+        {},
+        "was tokenised in another way ('words', but these documents 'as_it_is')",
+    ),
     (np.eye(6), {}, "columns without names cannot be matched"),
-    (NEW, {"like": "old"}, "like is 'old', a name"),
+    (NEW, {"like": "old"}, "like is 'old', a path"),
     (NEW, {"like": []}, "like has no words"),
     (NEW, {"like": ["a", "a"]}, "a word twice"),
     (NEW, {"like": ["a", 7]}, "has 7 among its words"),

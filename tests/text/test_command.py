@@ -105,7 +105,7 @@ def test_errors_say_what_and_where(texts: Path, tmp_path: Path) -> None:
     assert "no such file" in failed("build", texts, tmp_path / "no.txt", "-o", tmp_path / "a")
     assert "is a folder" in failed("build", tmp_path, "-o", tmp_path / "a")
     assert "given twice" in failed("build", texts, texts, "-o", tmp_path / "a")
-    assert "is there already" in failed("build", texts, "-o", tmp_path / "bad.txt")
+    assert "already exists" in failed("build", texts, "-o", tmp_path / "bad.txt")
     assert "no words are left" in failed("build", texts, "-o", tmp_path / "a", "--min-count", "9")
     assert "there is no archive" in failed("info", tmp_path / "a")
     assert "there is no folder" in failed("build", texts, "-o", tmp_path / "no" / "a")

@@ -193,7 +193,7 @@ def test_a_description_that_we_did_not_write(bad: Any) -> None:
 
 
 def test_a_description_without_words() -> None:
-    with pytest.raises(StoreError, match="no words"):
+    with pytest.raises(StoreError, match="no vocabulary"):
         restore_vectorizer(GOOD, None)
 
 
@@ -201,7 +201,7 @@ def test_a_vectorizer_that_is_handed_in_must_count_the_same_words() -> None:
     fitted = TfidfVectorizer().fit(["a1 b1"])
     assert adopt_vectorizer(fitted, ["a1", "b1"], 2) is fitted
     for words in (["a1", "c1"], ["a1", "b1", "c1"]):
-        with pytest.raises(StoreError, match="not the same"):
+        with pytest.raises(StoreError, match="differs from that of the model"):
             adopt_vectorizer(fitted, words, len(words))
     with pytest.raises(StoreError, match="has not been fitted"):
         adopt_vectorizer(TfidfVectorizer(), ["a1"], 1)

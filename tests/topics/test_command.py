@@ -200,7 +200,7 @@ def test_page_and_pyldavis(texts: Path, tmp_path: Path) -> None:
 # what cannot be
 @pytest.mark.parametrize("stdin", ["", "\n\n \n"])
 def test_nothing_to_learn_from(stdin: str) -> None:
-    refused("topics", "-", message="-: the file is empty, or all its lines are", stdin=stdin)
+    refused("topics", "-", message="-: the file or every line of it is empty", stdin=stdin)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_bad_input_is_said_without_a_traceback(args: Sequence[str], message: str
         (("--model", "plsa", "--learner", "gibbs"), "--learner gibbs needs priors"),
         (("--model", "plsa", "--learner", "vb"), "--learner variational-bayes needs priors"),
         (("--smoothing", "words"), "words: write a number, or one for each table"),
-        (("--optimise", "5"), "it is for collapsed-gibbs alone"),
+        (("--optimise", "5"), "it applies to collapsed-gibbs only"),
         (("--learner", "spectral"), "--learner spectral"),
         (("--learner", "sgd"), "sgd: choose one of em, hard-em, "),
         (("--model", "hdp"), "hdp: choose one of lda, plsa"),
@@ -246,7 +246,7 @@ def test_wrong_options_are_usage_errors(args: Sequence[str], message: str) -> No
 def test_an_archive_has_its_own_words(archive: Path) -> None:
     result = run("topics", archive, "--min-count", "2")
     assert result.exit_code == 2
-    assert "the archive says which words count" in result.stderr
+    assert "the archive has a fixed vocabulary" in result.stderr
 
 
 @pytest.mark.parametrize("option", ["--save", "--html", "--pyldavis", "--over-time"])
@@ -286,7 +286,7 @@ def test_no_line_is_lost_with_a_file(texts: Path, tmp_path: Path) -> None:
     args = ("--load", tmp_path / "m", "-", "--pyldavis", tmp_path / "v.json")
     result = run("topics", *args, stdin="unheard\nof\n")
     assert result.exit_code == 1
-    assert "no document that has a word" in result.stderr
+    assert "no document has a word that the model knows" in result.stderr
     assert result.stdout == "\n\n"
 
 
@@ -312,8 +312,8 @@ def test_seeds_decide_which_topic_is_which(texts: Path, tmp_path: Path) -> None:
     [
         ("apple\n\n2: cat", ":3: there is no topic 2"),
         ("apple\ncat\n\ndog", ":4: there is no topic 3"),
-        ("apple\n0: cat", ":2: topic 0 has seeds already"),
-        ("\n?\n", ": there are no words"),
+        ("apple\n0: cat", ":2: topic 0 already has seed words"),
+        ("\n?\n", ": the file has no words"),
         ("unheard-of\n", "none of the seed words is in the corpus"),
     ],
 )
@@ -335,9 +335,9 @@ def test_labels_hold_documents_to_their_topics(texts: Path, tmp_path: Path) -> N
     ("text", "message"),
     [
         ("0\n" * 5, ": 5 lines, while texts.txt has 6"),
-        ("0\n" * 5 + "2\n", ":6: '2' is no topic"),
-        ("0\nsport\n" * 3, ":2: 'sport' is no topic"),
-        ("0\n,\n" * 3, ":2: ',' is no topic"),
+        ("0\n" * 5 + "2\n", ":6: '2' is not a topic"),
+        ("0\nsport\n" * 3, ":2: 'sport' is not a topic"),
+        ("0\n,\n" * 3, ":2: ',' is not a topic"),
         ("0\n" * 5 + "9" * 5000, ":6: '99"),
     ],
 )
@@ -395,7 +395,7 @@ def test_an_archive_folds_in_where_it_has_the_same_words(
     assert done("topics", "--load", kept, texts).stdout == first.stdout
     other = tmp_path / "other.archive"
     done("corpus", "build", "-", "-o", other, stdin="oil\n")
-    refused("topics", "--load", kept, other, message="has other words than the model")
+    refused("topics", "--load", kept, other, message="has a different vocabulary from the model")
     refused("topics", tmp_path, message=str(tmp_path))
     refused("topics", texts, archive, message=f"{archive} is a folder")
 
@@ -415,10 +415,10 @@ def test_over_time(texts: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1990\n\nsoon\n" * 2, ":3: 'soon' is no time"),
+        ("1990\n\nsoon\n" * 2, ":3: 'soon' is not a date"),
         ("1990\n" * 7, ": 7 lines, while texts.txt has 6"),
-        ("\n" * 6, ": no document has a time"),
-        ("1990-01-01\n" * 5 + "3.5", ":6: 3.5 is no date"),
+        ("\n" * 6, ": no document has a date"),
+        ("1990-01-01\n" * 5 + "3.5", ":6: 3.5 is not a date"),
     ],
 )
 def test_bad_dates(texts: Path, tmp_path: Path, text: str, message: str) -> None:
@@ -527,7 +527,7 @@ def test_documents_of_an_archive_have_names(
 ) -> None:
     kept = tmp_path / "kept.softcount"
     done("topics", archive, "-k", "2", "--save", kept)
-    refused("similar", kept, "dog", message="holds no documents to be found")
+    refused("similar", kept, "dog", message="has no documents to search")
     args = ("similar", kept, "mouse", archive, "-n", "1", "--words", "1")
     assert lines(done(*args))[0].split("\t")[2] == f"{texts}:5"
     hit = json.loads(done(*args, "--json").stdout)["hits"][0]
@@ -576,7 +576,7 @@ def test_a_model_of_bare_counts(tmp_path: Path) -> None:
     [
         (("nowhere.softcount", "dog"), "cannot read nowhere.softcount"),
         (("MODEL", "dog", "nowhere.txt"), "nowhere.txt: cannot be read"),
-        (("MODEL", "dog", "-"), "-: the file is empty"),
+        (("MODEL", "dog", "-"), "-: the file or every line of it is empty"),
         (("TEXTS", "dog"), "texts.txt"),
         (("FOLDER", "dog"), "FOLDER"),
     ],
@@ -592,7 +592,7 @@ def test_similar_bad_input_is_said_without_a_traceback(
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("m", "-", "-"), "only one of queries and documents"),
+        (("m", "-", "-"), "queries and documents cannot both"),
         (("m", "dog", "-n", "0"), "-n"),
         (("m", "dog", "--words", "1.5"), "--words"),
     ],

@@ -282,7 +282,7 @@ def test_coherence_needs_pairs():
         npmi([[1, 1, 0, 0], [0, 0, 1, 0]], DOCUMENTS)
     with pytest.raises(DataError, match="topic 0 has 1 top word"):
         npmi(TOPICS, DOCUMENTS, top=1)
-    with pytest.raises(DataError, match="none"):
+    with pytest.raises(DataError, match="top=0"):
         diversity(TOPICS, top=0)
 
 

@@ -47,7 +47,7 @@ def test_shares_put_together_again_give_all_words(rows: list[tuple[int, int | No
     lengths = np.array([length for length, _ in rows], dtype=float)
     times = [time for _, time in rows]
     if all(time is None for time in times):
-        with pytest.raises(DataError, match="no document has a time"):
+        with pytest.raises(DataError, match="no document has a date"):
             topics_over_time(np.ones((len(rows), 1)), lengths, times)
         return
     theta = np.random.default_rng(0).dirichlet([1.0, 1.0, 1.0], size=len(rows))
@@ -119,11 +119,11 @@ def test_equal_stretches() -> None:
 @pytest.mark.parametrize(
     ("times", "bins", "said"),
     [
-        (["1994", "yesterday"], None, "document 1: 'yesterday' is no time"),
-        (["1994-13"], None, "is no time"),
-        ([math.inf], None, "document 0: inf is no time"),
-        (["1994-01-01", 5], None, "document 1: 5 is no date"),
-        ([object()], None, "is no time"),
+        (["1994", "yesterday"], None, "document 1: 'yesterday' is not a date"),
+        (["1994-13"], None, "is not a date"),
+        ([math.inf], None, "document 0: inf is not a date"),
+        (["1994-01-01", 5], None, "document 1: 5 is not a date"),
+        ([object()], None, "is not a date"),
         ([1.5], "year", "the dates are numbers"),
         (["0001-01-01", "2000-01-01"], "day", "periods are more than"),
     ],
@@ -172,5 +172,5 @@ def test_a_topic_of_words_that_never_occur_is_left_with_all_words_alike() -> Non
 
 def test_export_refuses_documents_without_words() -> None:
     model = PLSA(2).fit([[3, 3, 0], [0, 0, 5]])
-    with pytest.raises(DataError, match="no document that has a word"):
+    with pytest.raises(DataError, match="no document has a word that the model knows"):
         model.for_pyldavis([[0, 0, 0]])

@@ -293,7 +293,7 @@ def test_a_model_from_a_file_has_no_curves_and_reads_texts_anew(fitted: LDA) -> 
     assert "signed" in html
     assert "Typical documents" not in html
     assert "Typical documents" in topic_report(bare, texts=NOTES)
-    with pytest.raises(DataError, match="knows of no documents"):
+    with pytest.raises(DataError, match="the model has no documents"):
         topic_report(bare, dates=[1, 2, 3, 4])
 
 

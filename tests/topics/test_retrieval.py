@@ -115,13 +115,13 @@ def test_the_size_of_blocks_changes_no_bit(monkeypatch: Any, cells: int) -> None
 
 def test_blocks_hold_no_more_than_they_may(monkeypatch: Any) -> None:
     sizes = []
-    by_topics = DocumentIndex._by_topics
+    by_topics = DocumentIndex._topic_cosines
 
     def noted(self: DocumentIndex, asked: Any) -> Any:
         sizes.append(len(asked))
         return by_topics(self, asked)
 
-    monkeypatch.setattr(DocumentIndex, "_by_topics", noted)
+    monkeypatch.setattr(DocumentIndex, "_topic_cosines", noted)
     monkeypatch.setattr(retrieval, "CELLS", 25)
     index = DocumentIndex.of(Bags.of(np.ones((10, 2))), np.ones((10, 2)))
     index.rank(Bags.of(np.ones((5, 2))), np.ones((5, 2)))

@@ -298,7 +298,7 @@ def test_archives(tmp_path: Path) -> None:
     np.testing.assert_allclose(on_disk.topics_, in_memory.topics_, rtol=1e-7)
     np.testing.assert_allclose(on_disk.documents_, in_memory.documents_, rtol=1e-7)
     other = Archive.build(X[:, :-1], tmp_path / "other")
-    with pytest.raises(DataError, match="other words"):
+    with pytest.raises(DataError, match="a different vocabulary"):
         on_disk.partial_fit(other)
 
 
@@ -436,10 +436,10 @@ def test_archives_with_other_words_are_refused(tmp_path: Path) -> None:
     )
     model = sc.LDA(2).fit(old)
     for use in (model.transform, model.score_samples, model.index, model.partial_fit):
-        with pytest.raises(DataError, match="other words than the model"):
+        with pytest.raises(DataError, match="a different vocabulary from the model"):
             use(other)
     from_texts = sc.LDA(2).fit(STORED_TEXTS)
-    with pytest.raises(DataError, match="other words"):
+    with pytest.raises(DataError, match="a different vocabulary"):
         from_texts.transform(other)
     np.testing.assert_allclose(from_texts.transform(old), from_texts.transform(STORED_TEXTS))
     assert model.fit(other).word_names().tolist() == ["cup", "goal", "tea"]  # fit begins anew
@@ -554,7 +554,7 @@ def test_new_documents_in_an_archive_like_the_old_one(tmp_path: Path) -> None:
     like = Archive.build(new, tmp_path / "new", like=old)
     np.testing.assert_allclose(model.transform(like), model.transform(new))
     other = Archive.build(new, tmp_path / "other")
-    with pytest.raises(DataError, match="other words than the model"):
+    with pytest.raises(DataError, match="a different vocabulary from the model"):
         model.transform(other)
 
 

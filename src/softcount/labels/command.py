@@ -581,7 +581,7 @@ class Bootstrap(LabelCommand):
         )
         forms = contexts.list_forms(word.split(","))
         occurrences = contexts.find_occurrences(sentences, forms)
-        contexts.demand_found(occurrences, sentences, forms)
+        contexts.check_occurs(occurrences, sentences, forms)
         stop_words = read_stop_words(self.stop_words, words)
         first = {found.sentence: found.position for found in reversed(occurrences)}
         window = self.window or None

@@ -234,7 +234,7 @@ class SenseInducer(SenseInducerParameters, HasLearner, BaseEstimator):  # type: 
                 "say which word is meant: target='bank', or its positions=[…] in each sentence",
             )
         tokens, places = _locate(sentences, forms, positions)
-        contexts.demand_found(places, tokens, forms or {"the word"})
+        contexts.check_occurs(places, tokens, forms or {"the word"})
         features = self._extract_features(tokens, places)
         n_contexts = Counter(word for bag in features for word in set(bag))
         kept = sorted(word for word, n in n_contexts.items() if n >= self.min_count)

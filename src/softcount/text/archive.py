@@ -1,8 +1,9 @@
-"""Corpora larger than memory: counts of words in a folder on disk, read a shard at a time.
+"""Corpora larger than memory: word counts in a folder on disk, read one shard at a time.
 
-A folder has the counts as flat files (``indptr.bin``, ``words.bin``, ``counts.bin``: the rows of a
-CSR matrix), the words (``vocabulary.json``), the order of shuffled documents (``origin.bin``), and
-``meta.json``, which says what there is. That is written last, and trusted by nobody.
+The folder has the counts as flat files (``indptr.bin``, ``words.bin``, ``counts.bin``: the rows of
+a CSR matrix), the words (``vocabulary.json``), the order of shuffled documents (``origin.bin``),
+and ``meta.json``, which describes the archive. That file is written last, and nothing in it is
+trusted without a check.
 """
 
 from __future__ import annotations
@@ -41,30 +42,32 @@ from softcount.text.tokenise import spaces, words
 INDPTR, WORDS, COUNTS = "indptr.bin", "words.bin", "counts.bin"
 META, VOCABULARY, ORIGIN = "meta.json", "vocabulary.json", "origin.bin"
 SMALL, WIDE = "<u2", "<f8"
-"""How counts are written: as whole numbers of 16 bits, or if that will not do as floats."""
+"""Dtypes of stored counts: 16-bit integers, or floats if some count does not fit."""
 FORMAT, FORMAT_VERSION = "softcount archive", 1
 WANTED = {"min_count", "max_share", "max_words", "stop_words"}
 LARGEST_META = 1 << 26
-"""No honest meta.json has more bytes."""
+"""A larger meta.json, in bytes, is refused as damaged."""
 DAMAGED = "the archive is damaged or was not written by softcount: build it again"
 
 AT_ONCE = 1 << 20
-"""So many words of text are in memory at a time, or a few more: a document is never cut."""
+"""Tokens of text in memory at a time, or slightly more: a document is never split."""
 SHARD_ENTRIES, SHARD_DOCUMENTS = 1 << 22, 1 << 16
-"""A shard's limits: so many counts, so many documents."""
+"""The largest number of entries (document, word), and of documents, in a shard."""
 MOST_WORDS_AT_ONCE = 1 << 20
-"""So many words, and those of one more piece of text, are kept in memory: some 500 MB at worst."""
+"""Distinct words kept in memory, plus those of one more chunk of text: at worst some 500 MB."""
 
 OnProgress = Callable[[str, int], None]
-"""Called with what is being done, and how many documents are done."""
+"""Progress callback: called with the current stage and the number of documents processed."""
 
 
 @dataclass(frozen=True, eq=False)
 class ArchivePart:
-    """Some documents of an archive: their numbers in it, and their words once asked for.
+    """A subset of the documents of an archive; their words are read on first use.
 
-    The bags live as long as this part does. `Archive.shards` makes a new part whenever it is asked,
-    so that a loop over parts holds one at a time.
+    The bags live as long as this part does. `Archive.shards` creates a new part on every access, so
+    that a loop over parts keeps only one in memory.
+
+    ``numbers``  the documents' numbers in the archive
     """
 
     archive: Archive
@@ -80,11 +83,11 @@ class ArchivePart:
 
 @dataclass(frozen=True, eq=False)
 class ArchiveParts(Sequence[ArchivePart]):
-    """All documents of an archive, in parts that are made when they are asked for.
+    """All documents of an archive, in parts that are created on access.
 
-    ``borders``  part i has places borders[i] ≤ p < borders[i + 1]
-    ``turn``     which part comes when
-    ``order``    the document at each place; None: documents are where their number says
+    ``borders``  part i has the places borders[i] ≤ p < borders[i + 1]
+    ``turn``     the order in which the parts come
+    ``order``    the document at each place; None: document p is at place p
     """
 
     archive: Archive
@@ -106,9 +109,9 @@ class ArchiveParts(Sequence[ArchivePart]):
 
 @dataclass(frozen=True, eq=False)
 class Archive:
-    """Documents × words on disk, written once and read a shard at a time.
+    """Counts of documents × words on disk, written once and read one shard at a time.
 
-    It can be learned from like any corpus (`softcount.core.model.Corpus`). Nothing is kept open,
+    Models learn from it as from any corpus (`softcount.core.model.Corpus`). No file is kept open,
     and a copy in another process reads the same files.
 
     >>> import tempfile
@@ -139,35 +142,38 @@ class Archive:
         vocabulary: Sequence[str] | None = None,
         like: Archive | Sequence[str] | None = None,
         shuffle: int | None = None,
-        on_progress: OnProgress = lambda doing, documents: None,
+        on_progress: OnProgress = lambda stage, documents: None,
     ) -> Self:
-        """Write an archive, whole or not at all, and open it. The documents are read once.
+        """Write an archive, completely or not at all, and open it. The documents are read once.
 
-        ``documents``   texts, lists of words, or blocks of counts (sparse matrices with the same
-                        columns); from a generator if they are many. A mapping from names to these
-                        keeps the names, so that a document is called ``notes.txt:17``
-        ``path``        the folder that the archive will be
-        ``tokens``      words of a text stand between spaces; else they are found, in lower case
-        ``min_count``   leave out words that fewer documents than this have
-        ``max_share``   leave out words that more than this part of documents has
-        ``max_words``   keep so many words at most, those that most documents have
-        ``stop_words``  leave out these
-        ``vocabulary``  the words of the columns, for blocks of counts
-        ``like``        another archive, or its words: the columns will be the same, in the same
-                        order, and all other words are left out. Texts are cut as its texts were
-        ``shuffle``     a seed: documents are put in a random order, of which `origin` tells.
-                        Mini-batches are then read in one go, not gathered from everywhere; needs
-                        24 bytes of memory per document
+        ``documents``    texts, lists of words, or blocks of counts (sparse matrices with the same
+                         columns); a generator if there are many. A mapping from names to these
+                         keeps the names, so that a document is called ``notes.txt:17``
+        ``path``         the folder to create
+        ``tokens``       split texts at white space; otherwise find words and lowercase them
+        ``min_count``    drop words that occur in fewer documents than this
+        ``max_share``    drop words that occur in more than this proportion of documents
+        ``max_words``    keep at most this many words, those that occur in the most documents
+        ``stop_words``   words to drop
+        ``vocabulary``   the words of the columns, for blocks of counts
+        ``like``         another archive, or its words: the columns will be the same, in the same
+                         order, and all other words are dropped. Texts are tokenised as there
+        ``shuffle``      a seed: documents are stored in random order, which `origin` records. A
+                         mini-batch is then one contiguous read instead of many scattered ones;
+                         needs 24 bytes of memory per document
+        ``on_progress``  called with the current stage and the number of documents processed
         """
         if isinstance(stop_words, str):
-            raise DataError(f"stop_words is one text: {brief(stop_words)}", "give a list of words")
-        wanted = WordSelection(min_count, max_share, max_words, frozenset(stop_words))
+            raise DataError(
+                f"stop_words is a single text: {brief(stop_words)}", "give a list of words"
+            )
+        selection = WordSelection(min_count, max_share, max_words, frozenset(stop_words))
         _check_names(vocabulary)
-        known = _find_fixed_words(like, wanted)
+        fixed = _find_fixed_words(like, selection)
         if shuffle is not None and shuffle < 0:
-            raise DataError(f"shuffle={shuffle} is no seed", "give a whole number from 0 on")
+            raise DataError(f"shuffle={shuffle} is not a seed", "give a whole number of 0 or more")
         builder = _Builder(
-            Sources(documents), tokens, vocabulary, known, wanted, shuffle, on_progress
+            Sources(documents), tokens, vocabulary, fixed, selection, shuffle, on_progress
         )
         with _new_folder(Path(path)) as folder:
             builder.write(folder)
@@ -175,10 +181,10 @@ class Archive:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Self:
-        """The archive in a folder; raises `StoreError` for anything else.
+        """Open the archive in a folder; raise `StoreError` if there is none.
 
-        Sizes are checked here, numbers when they are read, checksums by `verify` alone: these need
-        all of the files.
+        File sizes are checked here and numbers when they are read; checksums only by `verify`,
+        because they require reading all files.
         """
         return cls(Path(path), read_facts(Path(path)))
 
@@ -192,7 +198,7 @@ class Archive:
 
     @property
     def tokens(self) -> float:
-        """All counts added up."""
+        """The sum of all counts."""
         return self.facts.tokens
 
     @cached_property
@@ -205,40 +211,43 @@ class Archive:
             raw = path.read_bytes()
             words = json.loads(raw)
         except (OSError, ValueError, RecursionError) as error:
-            raise StoreError(f"{path} is no list of words: {error}", DAMAGED) from error
-        sound = isinstance(words, list) and all(isinstance(word, str) for word in words)
-        if not sound or len(words) != self.n_words or len(set(words)) != len(words):
-            raise StoreError(f"{path} is no list of {self.n_words} different words", DAMAGED)
+            raise StoreError(f"{path} is not a list of words: {error}", DAMAGED) from error
+        valid = isinstance(words, list) and all(isinstance(word, str) for word in words)
+        if not valid or len(words) != self.n_words or len(set(words)) != len(words):
+            raise StoreError(f"{path} is not a list of {self.n_words} distinct words", DAMAGED)
         if hashlib.sha256(raw).hexdigest() != self.facts.files[VOCABULARY][1]:
             raise StoreError(f"{path} does not match its checksum", DAMAGED)
         return np.array(words, dtype=object)
 
     def vectorizer(self) -> Any:
-        """What counts the words of new texts as those of the archive were; None without texts."""
+        """Return a vectorizer that counts new texts as those of the archive were counted.
+
+        None if the archive was not built from texts.
+        """
         if self.facts.vectorizer is None:
             return None
         return restore_vectorizer(self.facts.vectorizer, self.vocabulary)
 
     @property
     def origin(self) -> IntArray:
-        """The place of each document in what the archive was built from, counted from 0.
+        """The position of each document in the input, counted from 0, (documents,).
 
-        ``out[archive.origin] = rows`` puts one row per document back in the order of the input.
+        ``out[archive.origin] = rows`` puts rows, one per document, back in the order of the input.
         """
         n = self.n_documents
         if self.facts.shuffle is None:
             return np.arange(n)
         origin = np.array(map_file(self.path / ORIGIN, "<i8", n), np.int64)
         if not 0 <= origin.min() <= origin.max() < n or np.bincount(origin).max() > 1:
-            raise StoreError(f"{self.path / ORIGIN} is no order of {n} documents", DAMAGED)
+            raise StoreError(f"{self.path / ORIGIN} is not a permutation of {n} documents", DAMAGED)
         return origin
 
-    # a corpus
+    # the Corpus protocol
     def __len__(self) -> int:
         return self.n_documents
 
     def name(self, number: int) -> str:
-        """What to call a document: FILE:LINE if it is known."""
+        """Return the name of a document: FILE:LINE if known."""
         if not self.facts.sources:
             return f"document {self._place(number)}"
         place = self._place(number)
@@ -252,20 +261,20 @@ class Archive:
             return number
         place = int(map_file(self.path / ORIGIN, "<i8", self.n_documents)[number])
         if not 0 <= place < self.n_documents:
-            raise StoreError(f"{self.path / ORIGIN} is no order of documents", DAMAGED)
+            raise StoreError(f"{self.path / ORIGIN} is not a permutation of the documents", DAMAGED)
         return place
 
     def shards(self, batch_size: int | None = None, seed: int = 0) -> ArchiveParts:
-        """All documents: in the archive's own shards, or shuffled by the seed, so many per part.
+        """Return all documents in the archive's shards, or as shuffled mini-batches.
 
-        If the archive was shuffled when it was built, parts are runs of documents, and only their
-        order is drawn.
+        If the archive was shuffled when it was built, mini-batches are runs of consecutive
+        documents, and only the order of the mini-batches is random.
         """
         if batch_size is None:
             borders = np.array(self.facts.shards)
             return ArchiveParts(self, borders, np.arange(len(borders) - 1))
         if batch_size < 1:
-            raise DataError(f"batch_size={batch_size} leaves batches empty", "give 1 or more")
+            raise DataError(f"batch_size={batch_size} is not positive", "give 1 or more")
         n = self.n_documents
         borders = np.append(np.arange(0, n, batch_size), n)
         rng = np.random.default_rng(seed)
@@ -275,7 +284,7 @@ class Archive:
 
     # counts
     def bags(self, numbers: IntArray) -> Bags:
-        """Some documents, each at most once, in memory."""
+        """Read some documents, each at most once, into memory."""
         numbers = np.asarray(numbers, np.int64)
         if len(numbers) and not 0 <= numbers.min() <= numbers.max() < self.n_documents:
             raise DataError(
@@ -288,42 +297,45 @@ class Archive:
         return Bags(rows.take(numbers), self.n_words)
 
     def matrix(self, shard: int) -> Any:
-        """The counts of a shard as scipy's CSR matrix."""
+        """Return the counts of a shard as a scipy CSR matrix."""
         return self.shards()[shard].bags.matrix
 
     def sample(self, n: int, seed: int = 0) -> Any:
-        """Some documents as scipy's CSR matrix, drawn at random, in order; all if n is larger."""
-        few = min(n, self.n_documents)
-        drawn = np.random.default_rng(seed).choice(self.n_documents, few, replace=False)
+        """Return a random sample of n documents, in order, as a scipy CSR matrix.
+
+        All documents if there are fewer than n.
+        """
+        size = min(n, self.n_documents)
+        drawn = np.random.default_rng(seed).choice(self.n_documents, size, replace=False)
         return self.bags(np.sort(drawn)).matrix
 
     def verify(self) -> None:
-        """Read every file and compare checksums; raises `StoreError` if one does not match."""
+        """Read every file and verify its checksum; raise `StoreError` if one does not match."""
         for name, (_, digest) in self.facts.files.items():
             path = self.path / name
             try:
                 with path.open("rb") as file:
-                    found = hashlib.file_digest(file, "sha256").hexdigest()
+                    actual = hashlib.file_digest(file, "sha256").hexdigest()
             except OSError as error:
                 raise StoreError(f"cannot read {path}: {error.strerror}", DAMAGED) from error
-            if found != digest:
+            if actual != digest:
                 raise StoreError(f"{path} does not match its checksum", DAMAGED)
 
 
-# What an archive says of itself.
+# Metadata of an archive.
 
 
 @dataclass(frozen=True)
 class ArchiveFacts:
-    """What an archive holds.
+    """The metadata of an archive, as stored in ``meta.json``.
 
-    ``tokens``      counts added up
+    ``tokens``      the sum of all counts
     ``counts``      the dtype of counts.bin
     ``shards``      borders: shard s has documents shards[s] ≤ d < shards[s + 1]
-    ``sources``     names of places, and how many documents came from each; empty: from one
+    ``sources``     name and number of documents of each source; empty: one source without a name
     ``shuffle``     the seed by which documents were shuffled, or None
-    ``vectorizer``  how texts were cut into words, as `describe_vectorizer` says it; or None
-    ``wanted``      which words were kept, for people to read
+    ``vectorizer``  how texts were tokenised, as returned by `describe_vectorizer`; or None
+    ``wanted``      the criteria by which words were kept, for information only
     ``files``       size and SHA-256 of every other file
     """
 
@@ -353,17 +365,18 @@ def _digest(facts: Mapping[str, Any]) -> str:
 
 
 def read_facts(folder: Path) -> ArchiveFacts:
-    """What an archive says of itself, if it can be true: its files are there, of the right sizes.
+    """Read the metadata of an archive and check that they are plausible.
 
-    Raises `StoreError` otherwise. The files' contents are checked when they are used.
+    All files must exist and have the right sizes; raises `StoreError` otherwise. The files'
+    contents are checked when they are used.
     """
     path = folder / META
     if not folder.is_dir():
         raise StoreError(f"there is no archive {folder}", "build one: softcount corpus build")
     if not path.exists():
         raise StoreError(
-            f"{folder} is no archive: it has no {META}",
-            "name the files in the folder, or make an archive of them: softcount corpus build",
+            f"{folder} is not an archive: it has no {META}",
+            "name the files in the folder, or build an archive from them: softcount corpus build",
         )
     if _size_of(path) > LARGEST_META:
         raise StoreError(f"{path} is too large", DAMAGED)
@@ -374,18 +387,18 @@ def read_facts(folder: Path) -> ArchiveFacts:
     except (ValueError, RecursionError) as error:
         raise StoreError(f"{path} is not JSON: {error}", DAMAGED) from error
     if not isinstance(meta, dict) or meta.get("format") != FORMAT:
-        raise StoreError(f"{path} describes no softcount archive", DAMAGED)
+        raise StoreError(f"{path} does not describe a softcount archive", DAMAGED)
     if meta.get("format_version") != FORMAT_VERSION:
         raise StoreError(
             f"{path} has format version {meta.get('format_version')!r}, "
-            f"and this softcount reads {FORMAT_VERSION}",
+            f"but this softcount reads version {FORMAT_VERSION}",
             "install a softcount that reads it, or build the archive again",
         )
     if meta.pop("sha256", None) != _digest(meta):
         raise StoreError(f"{path} does not match its own checksum", DAMAGED)
-    for name, is_sound in _SOUND.items():
-        if name not in meta or not is_sound(meta[name]):
-            raise StoreError(f"{path}: {name} is missing or is nothing that it can be", DAMAGED)
+    for name, is_valid in _VALIDATORS.items():
+        if name not in meta or not is_valid(meta[name]):
+            raise StoreError(f"{path}: {name} is missing or invalid", DAMAGED)
     meta["sources"] = [tuple(source) for source in meta["sources"]]
     meta["files"] = {name: tuple(stamp) for name, stamp in meta["files"].items()}
     facts = ArchiveFacts(**{field.name: meta[field.name] for field in fields(ArchiveFacts)})
@@ -393,7 +406,7 @@ def read_facts(folder: Path) -> ArchiveFacts:
     if borders[0] != 0 or borders[-1] != n or not all(a < b for a, b in pairwise(borders)):
         raise StoreError(f"{path}: the shards' borders are out of order", DAMAGED)
     if facts.sources and sum(n for _, n in facts.sources) != n:
-        raise StoreError(f"{path}: the sources have other numbers of documents", DAMAGED)
+        raise StoreError(f"{path}: the sources' documents do not sum to {n}", DAMAGED)
     expected = {
         INDPTR: 8 * (n + 1),
         WORDS: 4 * facts.n_entries,
@@ -403,16 +416,16 @@ def read_facts(folder: Path) -> ArchiveFacts:
         expected[ORIGIN] = 8 * n
     if VOCABULARY in facts.files:
         expected[VOCABULARY] = facts.files[VOCABULARY][0]
-    if {name: size for name, (size, _) in facts.files.items()} != expected:  # or other names
-        raise StoreError(f"{path}: the files are not those of an archive", DAMAGED)
+    if {name: size for name, (size, _) in facts.files.items()} != expected:
+        raise StoreError(f"{path}: the files' names or sizes are not those of an archive", DAMAGED)
     for name, size in expected.items():
-        if (found := _size_of(folder / name)) != size:
-            raise StoreError(f"{folder / name} has {found} bytes, not {size}", DAMAGED)
+        if (actual := _size_of(folder / name)) != size:
+            raise StoreError(f"{folder / name} has {actual} bytes, not {size}", DAMAGED)
     return facts
 
 
 def _size_of(path: Path) -> int:
-    """Bytes of a regular file; a pipe or a device could keep us waiting for ever."""
+    """Return the size of a regular file in bytes; a pipe or device might block for ever."""
     try:
         status = path.stat()
     except OSError as error:
@@ -427,7 +440,7 @@ def _is_count(value: Any) -> bool:
 
 
 def _are_pairs(values: Iterable[Any], *kinds: type) -> bool:
-    """Whether all are pairs of these types, numbers at least 0."""
+    """Return whether all values are pairs of these types, with integers of 0 or more."""
     return all(
         isinstance(pair, list)
         and tuple(map(type, pair)) == kinds
@@ -436,7 +449,7 @@ def _are_pairs(values: Iterable[Any], *kinds: type) -> bool:
     )
 
 
-_SOUND: dict[str, Callable[[Any], bool]] = {
+_VALIDATORS: dict[str, Callable[[Any], bool]] = {
     "n_documents": lambda v: _is_count(v) and v > 0,
     "n_words": lambda v: _is_count(v) and v < 1 << 31,
     "n_entries": _is_count,
@@ -453,7 +466,7 @@ _SOUND: dict[str, Callable[[Any], bool]] = {
     ),
     "files": lambda v: isinstance(v, dict) and _are_pairs(v.values(), int, str),
 }
-"""What each fact can be."""
+"""For each fact, whether a value of ``meta.json`` is valid."""
 
 
 # Rows of counts in flat files.
@@ -461,18 +474,18 @@ _SOUND: dict[str, Callable[[Any], bool]] = {
 
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Faults of the disk as errors that say what to do."""
+    """Turn errors of the disk into a `StoreError` with a hint."""
     try:
         yield
     except OSError as error:
         raise StoreError(
             f"cannot write {path}: {error.strerror or error}",
-            "choose a folder that exists, may be written to and has room",
+            "choose a folder that exists, is writable and has free space",
         ) from error
 
 
 class GrowingFile:
-    """A new file that only grows, and the SHA-256 of all that is in it."""
+    """A new append-only file, with the SHA-256 of its contents."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -489,7 +502,7 @@ class GrowingFile:
         self.size += len(raw)
 
     def sync(self) -> tuple[int, str]:
-        """All of it on the disk for good; gives its size and SHA-256."""
+        """Flush everything to the disk; return the file's size and SHA-256."""
         with disk_errors(self.path):
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -501,7 +514,10 @@ class GrowingFile:
 
 
 def write_file(path: Path, content: Array | str) -> tuple[int, str]:
-    """A new file, all of it on the disk; gives its size and SHA-256. Texts must be ASCII."""
+    """Write a new file and flush it to the disk; return its size and SHA-256.
+
+    Texts must be ASCII.
+    """
     file = GrowingFile(path)
     file.append(content.encode("ascii") if isinstance(content, str) else content)
     stamp = file.sync()
@@ -510,7 +526,7 @@ def write_file(path: Path, content: Array | str) -> tuple[int, str]:
 
 
 class RowWriter:
-    """Documents written to flat files in a folder, one after the other; use ``with``."""
+    """Writer that appends documents to flat files in a folder; a context manager."""
 
     def __init__(self, folder: Path) -> None:
         self.n_documents = self.n_entries = 0
@@ -519,7 +535,7 @@ class RowWriter:
         self._files[INDPTR].append(np.zeros(1, "<i8"))
 
     def append(self, rows: Compressed) -> None:
-        """Some more documents."""
+        """Append documents."""
         values = rows.value
         fits = values.max(initial=0.0) <= 0xFFFF and bool((values == np.floor(values)).all())
         if self.counts == SMALL and not fits:
@@ -532,7 +548,7 @@ class RowWriter:
         self.tokens += float(values.sum())
 
     def sync(self) -> dict[str, tuple[int, str]]:
-        """All of it on the disk for good; gives the size and the SHA-256 of each file."""
+        """Flush everything to the disk; return the size and SHA-256 of each file."""
         return {name: file.sync() for name, file in self._files.items()}
 
     def __enter__(self) -> Self:
@@ -543,7 +559,7 @@ class RowWriter:
             file.close()
 
     def _widen(self) -> None:
-        """The counts so far, written again as float64."""
+        """Rewrite the counts so far as float64."""
         path = self._files[COUNTS].path
         narrow = path.with_suffix(".narrow")
         self._files[COUNTS].close()
@@ -558,10 +574,10 @@ class RowWriter:
 
 @dataclass(frozen=True)
 class RowFiles:
-    """Flat files of documents. Nothing is kept open: every part is mapped when it is asked for.
+    """Flat files of documents. No file is kept open: each is memory-mapped when it is read.
 
-    What comes from the disk is never trusted: numbers of words beyond ``n_words`` would have
-    kernels write to memory that is not theirs.
+    What is read from disk is always checked: a word number beyond ``n_words`` would make kernels
+    write out of bounds.
     """
 
     folder: Path
@@ -575,13 +591,13 @@ class RowFiles:
         return map_file(self.folder / INDPTR, "<i8", self.n_documents + 1)
 
     def run(self, first: int, last: int) -> Compressed:
-        """Documents first ≤ d < last."""
+        """Read the documents first ≤ d < last."""
         indptr = np.array(self.indptr[first : last + 1], np.int64)
         self._check_borders(indptr[:-1], indptr[1:])
         return self._read(indptr - indptr[0], slice(int(indptr[0]), int(indptr[-1])))
 
     def take(self, documents: IntArray) -> Compressed:
-        """Any documents, each at most once, in any order."""
+        """Read any documents, each at most once, in any order."""
         indptr = self.indptr
         starts = np.array(indptr[documents], np.int64)
         ends = np.array(indptr[documents + 1], np.int64)
@@ -591,27 +607,29 @@ class RowFiles:
         return self._read(indptr, entries)
 
     def _check_borders(self, starts: IntArray, ends: IntArray) -> None:
-        sound = bool((starts >= 0).all() and (starts <= ends).all())
-        if not sound or (ends > self.n_entries).any() or (ends - starts).sum() > self.n_entries:
-            raise StoreError(f"{self.folder / INDPTR} has borders that are out of order", DAMAGED)
+        valid = bool((starts >= 0).all() and (starts <= ends).all())
+        if not valid or (ends > self.n_entries).any() or (ends - starts).sum() > self.n_entries:
+            raise StoreError(f"{self.folder / INDPTR} has offsets that are out of order", DAMAGED)
 
     def _read(self, indptr: IntArray, entries: IntArray | slice) -> Compressed:
-        """Copies of these entries, if they are numbers of words and counts."""
+        """Copy these entries after checking that word numbers and counts are valid."""
         size = self.n_entries
         words = np.array(map_file(self.folder / WORDS, "<i4", size)[entries], np.int32)
         value = np.array(map_file(self.folder / COUNTS, self.counts, size)[entries], np.float64)
         if len(words) and not 0 <= words.min() <= words.max() < self.n_words:
             raise StoreError(
-                f"{self.folder / WORDS} has words beyond the {self.n_words} there are", DAMAGED
+                f"{self.folder / WORDS} has word numbers outside 0 to {self.n_words - 1}", DAMAGED
             )
         if len(value) and not 0.0 < value.min() <= value.max() < np.inf:
-            raise StoreError(f"{self.folder / COUNTS} has counts that are no counts", DAMAGED)
+            raise StoreError(
+                f"{self.folder / COUNTS} has counts that are not positive and finite", DAMAGED
+            )
         return Compressed(indptr, words, value)
 
 
 def map_file(path: Path, dtype: str, size: int) -> Array:
-    """The numbers in a file, not read before they are used."""
-    if size == 0:  # there is nothing to map
+    """Map the numbers in a file into memory; they are read when they are used."""
+    if size == 0:  # an empty file cannot be mapped
         return np.zeros(0, dtype)
     try:
         return np.asarray(np.memmap(path, dtype, mode="r", shape=(size,)))
@@ -622,7 +640,7 @@ def map_file(path: Path, dtype: str, size: int) -> Array:
 def split_rows(
     indptr: IntArray, most_entries: int, most_documents: int
 ) -> Iterator[tuple[int, int]]:
-    """Runs of documents, as long as both limits allow; one document at least.
+    """Split documents into runs as long as both limits allow, of at least one document.
 
     >>> list(split_rows(np.array([0, 3, 5, 5, 20, 21]), 6, 2))
     [(0, 2), (2, 3), (3, 4), (4, 5)]
@@ -635,11 +653,11 @@ def split_rows(
         first = last
 
 
-# Which words a corpus has and which of them count, however many there are.
+# The words of a corpus and the selection of a vocabulary, with bounded memory.
 
 
-class FoundWord(NamedTuple):
-    """A word, how many documents have it, and the numbers it went by."""
+class WordStatistics(NamedTuple):
+    """A word, its document frequency, and the provisional numbers that it was given."""
 
     word: str
     documents: int
@@ -647,12 +665,13 @@ class FoundWord(NamedTuple):
 
 
 class WordTable:
-    """Numbers for words, in the order in which they come, and how many documents have each.
+    """Provisional numbers for words, in order of appearance, and their document frequencies.
 
-    A table that grows too large is put on disk, sorted, and a new one begun with new numbers, so
-    that a word may have several; `merge` brings them together. Memory stays bounded, counts exact.
+    A table that grows too large is sorted and written to disk, and a new one is started with new
+    numbers, so that a word may have several; `merge` brings them together (an external merge sort).
+    Memory stays bounded, and the frequencies are exact.
 
-    ``numbers``  word → number; a word that is not there gets the next one. New after `add`.
+    ``numbers``  word → number; a missing word gets the next number. `add` may replace this mapping
     """
 
     def __init__(self, folder: Path, most: int = MOST_WORDS_AT_ONCE) -> None:
@@ -667,31 +686,34 @@ class WordTable:
 
     @property
     def size(self) -> int:
-        """How many numbers were given."""
+        """The number of numbers assigned so far."""
         return self._first + len(self.numbers)
 
     def add(self, words: IntArray) -> None:
-        """Numbers of words in some documents, each once for each document that has the word."""
-        seen = np.bincount(words - self._first, minlength=len(self.numbers))
-        seen[: len(self._documents)] += self._documents
-        self._documents = seen
+        """Update the document frequencies.
+
+        ``words``  numbers of the words of some documents, each once per document that has it
+        """
+        frequencies = np.bincount(words - self._first, minlength=len(self.numbers))
+        frequencies[: len(self._documents)] += self._documents
+        self._documents = frequencies
         if len(self.numbers) > self._most:
             path = self._folder / f"words-{len(self._runs)}.jsonl"
             with disk_errors(path), path.open("x", encoding="ascii") as file:
-                file.writelines(json.dumps(one) + "\n" for one in self._sort())
+                file.writelines(json.dumps(entry) + "\n" for entry in self._sort())
             self._runs.append(path)
             self._begin(self.size)
 
     def _sort(self) -> list[tuple[str, int, int]]:
-        each = zip(self.numbers.items(), self._documents.tolist(), strict=True)
-        return sorted((word, documents, number) for (word, number), documents in each)
+        entries = zip(self.numbers.items(), self._documents.tolist(), strict=True)
+        return sorted((word, documents, number) for (word, number), documents in entries)
 
-    def merge(self) -> Iterator[FoundWord]:
-        """All words in alphabetical order."""
+    def merge(self) -> Iterator[WordStatistics]:
+        """Iterate over all words in alphabetical order."""
         runs: list[Iterable[tuple[str, int, int]]] = [self._sort(), *map(_read_run, self._runs)]
-        for word, same in groupby(heapq.merge(*runs), key=itemgetter(0)):
-            _, documents, numbers = zip(*same, strict=True)
-            yield FoundWord(word, sum(documents), numbers)
+        for word, entries in groupby(heapq.merge(*runs), key=itemgetter(0)):
+            _, documents, numbers = zip(*entries, strict=True)
+            yield WordStatistics(word, sum(documents), numbers)
 
 
 def _read_run(path: Path) -> Iterator[tuple[str, int, int]]:
@@ -703,12 +725,12 @@ def _read_run(path: Path) -> Iterator[tuple[str, int, int]]:
 
 @dataclass(frozen=True)
 class WordSelection:
-    """Which words count.
+    """Criteria for the words of the vocabulary.
 
-    ``min_count``   in so many documents at least
-    ``max_share``   in no larger part of the documents
-    ``max_words``   so many words at most: those that most documents have
-    ``stop_words``  none of these
+    ``min_count``   the smallest document frequency
+    ``max_share``   the largest proportion of documents that may have the word
+    ``max_words``   the largest number of words: those with the highest document frequency
+    ``stop_words``  words to drop
     """
 
     min_count: int = 1
@@ -719,34 +741,34 @@ class WordSelection:
     def __post_init__(self) -> None:
         if self.min_count < 1 or not 0.0 <= self.max_share <= 1.0:
             raise DataError(
-                f"min_count={self.min_count}, max_share={self.max_share} let no word pass",
-                "min_count is 1 or more, max_share is from 0 to 1",
+                f"min_count={self.min_count}, max_share={self.max_share} are out of range",
+                "min_count must be 1 or more, max_share from 0 to 1",
             )
         if self.max_words is not None and self.max_words < 1:
             raise DataError(f"max_words={self.max_words} leaves no word", "give 1 or more")
 
-    def choose(self, found: Iterable[FoundWord], n_documents: int) -> Iterator[FoundWord]:
-        """Those that count, in the order in which they come."""
+    def choose(self, words: Iterable[WordStatistics], n_documents: int) -> Iterator[WordStatistics]:
+        """Select the words that meet the criteria, in the given order."""
         most = self.max_share * n_documents
         kept = (
-            one
-            for one in found
-            if self.min_count <= one.documents <= most and one.word not in self.stop_words
+            entry
+            for entry in words
+            if self.min_count <= entry.documents <= most and entry.word not in self.stop_words
         )
         if self.max_words is None:
             return kept
         best = heapq.nsmallest(
             self.max_words, enumerate(kept), key=lambda e: (-e[1].documents, e[0])
         )
-        return iter([one for _, one in sorted(best, key=itemgetter(0))])
+        return iter([entry for _, entry in sorted(best, key=itemgetter(0))])
 
 
 class FixedWords(NamedTuple):
-    """The words of another corpus, which are the ones that count, in its order.
+    """The vocabulary of another corpus, to be used as it is, in the same order.
 
-    ``words``     None: its columns have no names
-    ``n_words``   how many these are
-    ``analyzer``  how its texts were cut (`softcount.text.documents.ANALYZERS`); None: nobody knows
+    ``words``     the words; None: its columns have no names
+    ``n_words``   the number of words
+    ``analyzer``  how its texts were tokenised (`softcount.text.documents.ANALYZERS`); None: unknown
     """
 
     words: Sequence[str] | None
@@ -755,21 +777,23 @@ class FixedWords(NamedTuple):
 
 
 def _find_fixed_words(
-    like: Archive | Sequence[str] | None, wanted: WordSelection
+    like: Archive | Sequence[str] | None, selection: WordSelection
 ) -> FixedWords | None:
-    """The words that another corpus has."""
+    """Return the vocabulary given by the argument ``like`` of `Archive.build`."""
     if like is None:
         return None
-    if wanted != WordSelection():
+    if selection != WordSelection():
         raise DataError(
-            "which words count is said twice: by the archive to be like, and by numbers or lists",
+            "like determines the vocabulary, so that other criteria for words have no effect",
             "leave out min_count, max_share, max_words and stop_words",
         )
     if isinstance(like, Archive):
         words = None if like.vocabulary is None else like.vocabulary.tolist()
         return FixedWords(words, like.n_words, (like.facts.vectorizer or {}).get("analyzer"))
     if isinstance(like, str | os.PathLike):
-        raise DataError(f"like is {brief(like)}, a name", "open it: like=Archive.open(…)")
+        raise DataError(
+            f"like is {brief(like)}, a path, not an archive", "open it: like=Archive.open(…)"
+        )
     _check_names(like)
     if not len(like):
         raise DataError("like has no words", "give at least one")
@@ -777,34 +801,34 @@ def _find_fixed_words(
 
 
 def _check_names(vocabulary: Sequence[str] | None) -> None:
-    """Raise if names of columns are no different strings."""
+    """Raise if the names of columns are not distinct strings."""
     names = list(vocabulary or ())
     for name in names:
         if not isinstance(name, str):
             raise DataError(f"the vocabulary has {brief(name)} among its words", "give strings")
     if len(set(names)) < len(names):
-        raise DataError("the vocabulary has a word twice", "give different words")
+        raise DataError("the vocabulary has a word twice", "give distinct words")
 
 
 # Building an archive: documents are read once, in order, with bounded memory.
 #
-# The documents' words get provisional numbers and go to disk as they come. Then it is known which
-# words count, and all is written once more with final numbers, words in alphabetical order (or that
-# of another corpus whose words they are to be), and the documents shuffled if that is wanted.
+# In the first pass, words get provisional numbers and the rows are written to disk as they come.
+# Then the vocabulary is known, and a second pass writes all rows again with final numbers, words in
+# alphabetical order (or in the order of the fixed vocabulary), and documents shuffled if requested.
 
 
 @contextmanager
 def _new_folder(target: Path) -> Iterator[Path]:
-    """A folder that appears under its name when all is well, and else leaves nothing."""
+    """Create a folder that appears under its name only on success; otherwise leave nothing."""
     if os.path.lexists(target):
-        raise StoreError(f"{target} is there already", "remove it, or choose another name")
+        raise StoreError(f"{target} already exists", "remove it, or choose another name")
     of_documents = None
     try:
         with open_whole_folder(target) as folder:
             try:
                 yield folder
             except OSError as error:
-                of_documents = error  # where documents come from may fail, too
+                of_documents = error  # reading the documents failed, not writing the folder
                 raise
     except OSError as error:
         if error is of_documents:
@@ -814,66 +838,69 @@ def _new_folder(target: Path) -> Iterator[Path]:
 
 
 class Sources:
-    """Documents of several named places, or of one without a name, counted as they pass.
+    """Iterate over documents of several named sources, or of one without a name, and count them.
 
     >>> sources = Sources({"a.txt": ["x", "y"], "b.txt": ["z"]})
     >>> list(sources), sources.counts
     (['x', 'y', 'z'], [('a.txt', 2), ('b.txt', 1)])
     """
 
-    def __init__(self, given: Mapping[str, Iterable[Any]] | Iterable[Any]) -> None:
-        if isinstance(given, str | bytes):
+    def __init__(self, documents: Mapping[str, Iterable[Any]] | Iterable[Any]) -> None:
+        if isinstance(documents, str | bytes):
             raise DataError(
-                f"the data are one text: {brief(given)}",
+                f"the data are one text: {brief(documents)}",
                 "give a list of texts, one for each document",
             )
-        self._named = isinstance(given, Mapping)
-        self._places: Mapping[str, Any] = given if isinstance(given, Mapping) else {"": given}
-        self._counts = dict.fromkeys(self._places, 0)
-        self._place = ""
+        self._named = isinstance(documents, Mapping)
+        self._sources: Mapping[str, Any] = (
+            documents if isinstance(documents, Mapping) else {"": documents}
+        )
+        self._counts = dict.fromkeys(self._sources, 0)
+        self._current = ""
 
     def __iter__(self) -> Iterator[Any]:
-        for place, documents in self._places.items():
-            self._place = place
-            for one in [documents] if _is_matrix(documents) else documents:
-                self._counts[place] += one.shape[0] if _is_matrix(one) else 1
-                yield one
+        for source, documents in self._sources.items():
+            self._current = source
+            for document in [documents] if _is_matrix(documents) else documents:
+                self._counts[source] += document.shape[0] if _is_matrix(document) else 1
+                yield document
 
     @property
     def counts(self) -> list[tuple[str, int]]:
-        """How many documents came from each place that has a name."""
+        """The number of documents from each named source."""
         return list(self._counts.items()) if self._named else []
 
     @property
-    def here(self) -> str:
-        """The document that came last."""
-        n = self._counts[self._place]
-        return f"{self._place}:{n}" if self._named else f"document {n - 1}"
+    def last_name(self) -> str:
+        """The name of the document read last, for messages."""
+        n = self._counts[self._current]
+        return f"{self._current}:{n}" if self._named else f"document {n - 1}"
 
 
-def _is_matrix(one: Any) -> bool:
-    """Whether this is a block of counts, not a document."""
-    return getattr(one, "ndim", 1) == 2
+def _is_matrix(document: Any) -> bool:
+    """Return whether this is a block of counts rather than a single document."""
+    return getattr(document, "ndim", 1) == 2
 
 
 @dataclass(frozen=True)
 class _Builder:
-    """What makes an archive of documents; see `Archive.build`."""
+    """Builder of archives; see `Archive.build` for the fields."""
 
     sources: Sources
     tokens: bool
     vocabulary: Sequence[str] | None
-    known: FixedWords | None
-    wanted: WordSelection
+    fixed: FixedWords | None
+    selection: WordSelection
     shuffle: int | None
     on_progress: OnProgress
 
     def _count(
         self, scratch: Path
-    ) -> tuple[RowFiles, Iterable[FoundWord] | None, dict[str, Any] | None]:
-        """Once through the documents: their counts, with provisional numbers for words.
+    ) -> tuple[RowFiles, Iterable[WordStatistics] | None, dict[str, Any] | None]:
+        """Make the first pass over the documents.
 
-        Also what is known of these words, if they have names, and how texts were cut into them.
+        Returns the counts, with provisional numbers for words; the statistics of the words, if they
+        have names; and a description of how texts were tokenised, if they were.
         """
         documents = iter(self.sources)
         for first in documents:
@@ -882,43 +909,45 @@ class _Builder:
         else:
             raise DataError("there are no documents", "give at least one")
         vectorizer: dict[str, Any] | None = None
-        found: Iterable[FoundWord] | None = None
+        statistics: Iterable[WordStatistics] | None = None
         with RowWriter(scratch) as writer:
             if _is_matrix(first):
-                n_words, within = 0, np.zeros(0, np.int64)
+                n_words, frequencies = 0, np.zeros(0, np.int64)
                 for bags in self._read_blocks(documents):
                     n_words = bags.n_words
-                    seen = np.bincount(bags.by_document.columns, minlength=n_words)
-                    within = seen + within if len(within) else seen
+                    in_block = np.bincount(bags.by_document.columns, minlength=n_words)
+                    frequencies = in_block + frequencies if len(frequencies) else in_block
                     writer.append(bags.by_document)
                     self.on_progress("reading", writer.n_documents)
                 if self.vocabulary is not None:
-                    each = enumerate(zip(self.vocabulary, within.tolist(), strict=True))
-                    found = (FoundWord(word, n, (number,)) for number, (word, n) in each)
+                    pairs = enumerate(zip(self.vocabulary, frequencies.tolist(), strict=True))
+                    statistics = (WordStatistics(word, n, (i,)) for i, (word, n) in pairs)
             elif self.vocabulary is not None:
-                raise DataError("texts bring their own words", "leave out vocabulary")
+                raise DataError(
+                    "vocabulary names the columns of counts, but the documents are texts",
+                    "leave out vocabulary, or give the words as like=[…]",
+                )
             else:
                 table, analyzer = WordTable(scratch), self._choose_analyzer(first)
                 for rows in self._number_words(documents, analyzer, table):
                     writer.append(rows)
                     self.on_progress("reading", writer.n_documents)
-                n_words, found = table.size, table.merge()
+                n_words, statistics = table.size, table.merge()
                 vectorizer = describe_vectorizer(CountVectorizer(analyzer=analyzer))
         files = RowFiles(scratch, writer.n_documents, n_words, writer.n_entries, writer.counts)
-        return files, found, vectorizer
+        return files, statistics, vectorizer
 
     def _choose_analyzer(self, first: Any) -> Callable[[Any], Sequence[str]]:
-        """What cuts documents like the first one into words: as those of `known` were cut."""
-        known = self.known
-        if known is not None and known.words is None:
+        """Return the tokeniser for documents like the first one: the same as that of ``fixed``."""
+        fixed = self.fixed
+        if fixed is not None and fixed.words is None:
             raise DataError(
-                "the archive to be like has no names for its words, so texts cannot be counted by "
-                "it",
+                "the archive given as like has no names for its words, so texts cannot be counted",
                 "give counts in the same columns, or an archive of texts",
             )
         analyzer: Callable[[Any], Sequence[str]]
         if isinstance(first, str):
-            tokens = self.tokens or (known is not None and known.analyzer == "spaces")
+            tokens = self.tokens or (fixed is not None and fixed.analyzer == "spaces")
             analyzer = spaces if tokens else words
         elif isinstance(first, list | tuple):
             analyzer = as_it_is
@@ -928,10 +957,10 @@ class _Builder:
                 hint = "decode it first, for example text.decode('utf-8')"
             raise DataError(f"the first document is {brief(first)}", hint)
         name = describe_vectorizer(CountVectorizer(analyzer=analyzer))["analyzer"]
-        if known is not None and known.analyzer not in (None, name):
+        if fixed is not None and fixed.analyzer not in (None, name):
             raise DataError(
-                "the words of the archive to be like were cut otherwise "
-                f"({known.analyzer!r}, and these {name!r})",
+                "the archive given as like was tokenised in another way "
+                f"({fixed.analyzer!r}, but these documents {name!r})",
                 "give documents of the same kind, and leave out tokens",
             )
         return analyzer
@@ -939,10 +968,10 @@ class _Builder:
     def _number_words(
         self, documents: Iterable[Any], analyzer: Callable[[Any], Sequence[str]], table: WordTable
     ) -> Iterator[Compressed]:
-        """Words as numbers, some documents at a time: each once a document, with its count."""
+        """Yield documents as counts of numbered words, many documents at a time."""
         numbers, ends = array("i"), array("q", [0])
 
-        def add_up() -> Compressed:
+        def sum_counts() -> Compressed:
             size = (len(ends) - 1, table.size)
             rows = sparse.csr_matrix(
                 (np.ones(len(numbers)), np.asarray(numbers), np.asarray(ends)), size
@@ -952,45 +981,46 @@ class _Builder:
             return Compressed(rows.indptr, rows.indices, rows.data)
 
         is_text = analyzer is not as_it_is
-        others = "texts" if is_text else "lists of words"
-        for one in documents:
-            if not isinstance(one, str if is_text else list | tuple):
+        expected = "texts" if is_text else "lists of words"
+        empty = "an empty text" if is_text else "an empty list"
+        for document in documents:
+            if not isinstance(document, str if is_text else list | tuple):
                 raise DataError(
-                    f"{self.sources.here} is {brief(one)}, while others are {others}",
-                    f"give {others} only; an empty document is an empty one of these",
+                    f"{self.sources.last_name} is {brief(document)}, while others are {expected}",
+                    f"give {expected} only; an empty document is {empty}",
                 )
-            if not is_text and not all(isinstance(word, str) for word in one):
-                strange = brief(next(word for word in one if not isinstance(word, str)))
+            if not is_text and not all(isinstance(word, str) for word in document):
+                wrong = brief(next(word for word in document if not isinstance(word, str)))
                 raise DataError(
-                    f"{self.sources.here} has {strange} among its words", "words are strings"
+                    f"{self.sources.last_name} has {wrong} among its words", "words are strings"
                 )
-            numbers.extend(map(table.numbers.__getitem__, analyzer(one)))
+            numbers.extend(map(table.numbers.__getitem__, analyzer(document)))
             ends.append(len(numbers))
             if max(len(numbers), len(ends)) >= AT_ONCE:
-                yield add_up()
+                yield sum_counts()
                 numbers, ends = array("i"), array("q", [0])
         if len(ends) > 1:
-            yield add_up()
+            yield sum_counts()
 
     def _read_blocks(self, blocks: Iterable[Any]) -> Iterator[Bags]:
-        """Blocks of counts, of as many words each."""
-        known = self.known
-        if known is not None and known.words is not None and self.vocabulary is None:
+        """Yield blocks of counts, after checking that all have the same number of words."""
+        fixed = self.fixed
+        if fixed is not None and fixed.words is not None and self.vocabulary is None:
             raise DataError(
-                "columns without names cannot be matched with the words they are to be like",
+                "columns without names cannot be matched with the words given by like",
                 "give the words of the columns: vocabulary=[…]",
             )
-        if known is not None and known.words is None and self.vocabulary is not None:
+        if fixed is not None and fixed.words is None and self.vocabulary is not None:
             raise DataError(
-                "the archive to be like has no names for its words, and these columns have",
+                "the archive given as like has no names for its words, but these columns have",
                 "leave out vocabulary, if the columns are the same",
             )
-        if self.vocabulary is None and self.wanted != WordSelection():
+        if self.vocabulary is None and self.selection != WordSelection():
             raise DataError(
-                "columns without names cannot be left out: nobody could tell which ones are left",
+                "columns without names cannot be dropped: the rest could not be identified",
                 "give the words of the columns: vocabulary=[…]",
             )
-        n_words = None if known is None else known.n_words  # of columns without names
+        n_words = None if fixed is None else fixed.n_words  # of columns without names
         if self.vocabulary is not None:
             n_words = len(self.vocabulary)
         before = 0
@@ -1008,40 +1038,40 @@ class _Builder:
                 )
             with within_range(f"the block after {before} documents"):
                 rows = sparse.csr_matrix(block, dtype=np.float64)
-            strange = np.flatnonzero(~(np.isfinite(rows.data) & (rows.data >= 0.0)))
-            if len(strange):
-                d = int(np.searchsorted(rows.indptr, strange[0], side="right")) - 1
+            wrong = np.flatnonzero(~(np.isfinite(rows.data) & (rows.data >= 0.0)))
+            if len(wrong):
+                d = int(np.searchsorted(rows.indptr, wrong[0], side="right")) - 1
                 raise DataError(
-                    f"document {before + d} has a count of {rows.data[strange[0]]:g}",
-                    "counts of words are finite and cannot be negative",
+                    f"document {before + d} has a count of {rows.data[wrong[0]]:g}",
+                    "counts of words must be finite and not negative",
                 )
             n_words, before = rows.shape[1], before + rows.shape[0]
             yield Bags.of(rows)
 
     def write(self, folder: Path) -> None:
-        """Count the documents; then words that count get their numbers, documents their order."""
+        """Make both passes: count the words, then write rows with the final words and order."""
         scratch = folder / "scratch"
         with disk_errors(scratch):
             scratch.mkdir()
-        raw, found, vectorizer = self._count(scratch)
+        raw, statistics, vectorizer = self._count(scratch)
         n, n_words = raw.n_documents, raw.n_words
-        new, files = None, {}
-        if found is not None:
-            new = np.full(n_words, -1, np.int32)  # −1: the word does not count
+        final, files = None, {}
+        if statistics is not None:
+            final = np.full(n_words, -1, np.int32)  # provisional → final number; −1: dropped
             words: list[str] = []
-            if self.known is not None and self.known.words is not None:
-                words = list(self.known.words)
-                places = {word: place for place, word in enumerate(words)}
-                for one in found:
-                    new[list(one.numbers)] = places.get(one.word, -1)
+            if self.fixed is not None and self.fixed.words is not None:
+                words = list(self.fixed.words)
+                columns_of = {word: column for column, word in enumerate(words)}
+                for entry in statistics:
+                    final[list(entry.numbers)] = columns_of.get(entry.word, -1)
             else:
-                for one in self.wanted.choose(found, n):
-                    new[list(one.numbers)] = len(words)
-                    words.append(one.word)
+                for entry in self.selection.choose(statistics, n):
+                    final[list(entry.numbers)] = len(words)
+                    words.append(entry.word)
             if not words:
                 raise DataError(
-                    "no words are left: every document is empty, or all its words were left out",
-                    "look at the documents, at min_count, max_share and the stop words",
+                    "no words are left: every document is empty, or all its words were dropped",
+                    "check the documents, min_count, max_share and the stop words",
                 )
             n_words = len(words)
             text = "[\n" + ",\n".join(map(json.dumps, words)) + "\n]\n"
@@ -1052,8 +1082,8 @@ class _Builder:
         with RowWriter(folder) as writer:
             for documents in _split_order(raw, order):
                 rows = raw.take(documents)
-                if new is not None:  # words in the order of their new numbers
-                    columns = new[rows.columns]
+                if final is not None:  # renumber, drop and sort words
+                    columns = final[rows.columns]
                     kept = columns >= 0
                     indptr = np.append(0, np.cumsum(kept))[rows.indptr]
                     shape = (len(documents), n_words)
@@ -1074,17 +1104,17 @@ class _Builder:
             sources=self.sources.counts,
             shuffle=self.shuffle,
             vectorizer=vectorizer,
-            wanted=asdict(self.wanted) | {"stop_words": len(self.wanted.stop_words)},
+            wanted=asdict(self.selection) | {"stop_words": len(self.selection.stop_words)},
             files=files,
         ).write(folder)
         shutil.rmtree(scratch)
 
 
 def _split_order(rows: RowFiles, order: IntArray | None) -> Iterator[IntArray]:
-    """All documents, in this order or their own, as many at a time as memory is meant to hold."""
+    """Yield all documents, in the given or their original order, at most a shard at a time."""
     for first in range(0, rows.n_documents, SHARD_DOCUMENTS):
         last = min(first + SHARD_DOCUMENTS, rows.n_documents)
-        some = np.arange(first, last) if order is None else order[first:last]
-        borders = np.append(0, np.cumsum(rows.indptr[some + 1] - rows.indptr[some]))
+        documents = np.arange(first, last) if order is None else order[first:last]
+        borders = np.append(0, np.cumsum(rows.indptr[documents + 1] - rows.indptr[documents]))
         for low, high in split_rows(borders, SHARD_ENTRIES, SHARD_DOCUMENTS):
-            yield some[low:high]
+            yield documents[low:high]

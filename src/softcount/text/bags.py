@@ -1,4 +1,4 @@
-"""Documents as bags of words: how often which word, by document and by word."""
+"""Documents as bags of words: sparse counts by document and by word."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from softcount.core.types import FloatArray, IntArray
 
 
 class Compressed(NamedTuple):
-    """Rows laid end to end: row r has ``columns[indptr[r]:indptr[r + 1]]``."""
+    """Compressed sparse rows: row r has ``columns[indptr[r]:indptr[r + 1]]``."""
 
     indptr: IntArray
     columns: IntArray
@@ -25,7 +25,7 @@ class Compressed(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Bags:
-    """Documents × words, counts of what occurs.
+    """Sparse counts, documents × words.
 
     >>> bags = Bags.of(sparse.csr_matrix([[2, 0, 1], [0, 0, 0]]))
     >>> len(bags), bags.n_words, bags.lengths
@@ -37,9 +37,9 @@ class Bags:
 
     @classmethod
     def of(cls, matrix: Any) -> Self:
-        """From a matrix that is sparse, or an array, of counts ≥ 0, fractions among them.
+        """Make bags from a sparse matrix or an array of counts ≥ 0, which may be fractions.
 
-        Counts too small to be felt are taken for 0: see `softcount.core.bounds`.
+        Counts too small to have an effect are set to 0: see `softcount.core.bounds`.
         """
         rows = sparse.csr_matrix(matrix, dtype=np.float64, copy=True)
         rows.sum_duplicates()
@@ -55,7 +55,7 @@ class Bags:
             raise DataError(
                 f"document {_owner(rows, np.argmax(rows.data))} has a count of {most:g}, "
                 f"which is beyond {MAX_COUNT:g}",
-                "look whether it is a mistake, or divide all counts by the same number",
+                "check for a mistake, or divide all counts by the same number",
             )
         if least < MIN_WEIGHT:
             rows.data[rows.data < MIN_WEIGHT] = 0.0
@@ -69,14 +69,14 @@ class Bags:
 
     @cached_property
     def matrix(self) -> Any:
-        """The counts as scipy's CSR matrix."""
+        """The counts as a scipy CSR matrix."""
         rows = self.by_document
         shape = (len(self), self.n_words)
         return sparse.csr_matrix((rows.value, rows.columns, rows.indptr), shape=shape)
 
     @cached_property
     def by_word(self) -> Compressed:
-        """The same counts, word by word."""
+        """The same counts by word: row w has the documents with word w."""
         columns = self.matrix.tocsc()
         return Compressed(
             columns.indptr.astype(np.int64), columns.indices.astype(np.int32), columns.data
@@ -87,28 +87,28 @@ class Bags:
 
     @cached_property
     def lengths(self) -> FloatArray:
-        """Words in each document, (documents,)."""
+        """The number of words in each document, (documents,)."""
         rows = self.by_document
         owners = np.repeat(np.arange(len(self)), np.diff(rows.indptr))
         return np.bincount(owners, rows.value, len(self)).astype(np.float64, copy=False)
 
     @cached_property
     def word_counts(self) -> FloatArray:
-        """How often each word occurs, (words,)."""
+        """The total count of each word, (words,)."""
         rows = self.by_document
         return np.bincount(rows.columns, rows.value, self.n_words).astype(np.float64, copy=False)
 
     def take(self, documents: IntArray) -> Self:
-        """Some of the documents."""
+        """Return the given documents."""
         return self._of_rows(self.matrix[documents])
 
     def present(self) -> Self:
-        """Which words occur, once each."""
+        """Return the same bags with every count set to 1 (presence of words)."""
         rows = self.by_document
         return type(self)(rows._replace(value=np.ones_like(rows.value)), self.n_words)
 
     def scaled(self, length: float) -> Self:
-        """Every document stretched or shrunk to one length; empty ones stay empty."""
+        """Return bags scaled so that every document has this length; empty ones stay empty."""
         rows = self.by_document
         factor = length / np.where(self.lengths > 0.0, self.lengths, 1.0)
         values = rows.value * np.repeat(factor, np.diff(rows.indptr))
@@ -116,34 +116,36 @@ class Bags:
 
 
 def _owner(rows: Any, entry: Any) -> int:
-    """The document that an entry of a CSR matrix belongs to."""
+    """Return the document that an entry of a CSR matrix belongs to."""
     return int(np.searchsorted(rows.indptr, entry, side="right")) - 1
 
 
 LARGEST_COUNT = 2.0**40
-"""The largest count of one word in one document; sums stay exact."""
+"""The largest count of a word in a document, so that sums stay exact."""
 
 
 def check_whole_counts(
     indptr: ArrayLike, words: ArrayLike, counts: ArrayLike, n_words: int
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    """The documents in CSR form, checked: kernels do not look."""
+    """Return documents in CSR form, after checking what kernels rely on but do not check."""
     borders = np.ascontiguousarray(indptr, np.int64)
-    which = np.ascontiguousarray(words, np.int32)
+    columns = np.ascontiguousarray(words, np.int32)
     values = np.ascontiguousarray(counts, np.float64)
-    if borders[0] != 0 or (np.diff(borders) < 0).any() or len(which) != borders[-1]:
-        raise DataError("indptr does not cut the words into documents", "pass a CSR matrix's parts")
-    if which.shape != values.shape or ((which < 0) | (which >= n_words)).any():
+    if borders[0] != 0 or (np.diff(borders) < 0).any() or len(columns) != borders[-1]:
+        raise DataError(
+            "indptr does not cut the words into documents", "pass the parts of a CSR matrix"
+        )
+    if columns.shape != values.shape or ((columns < 0) | (columns >= n_words)).any():
         raise DataError(
             f"there must be one count for every word, and word numbers below {n_words}",
-            "pass a CSR matrix's parts",
+            "pass the parts of a CSR matrix",
         )
     wrong = np.flatnonzero((values != np.floor(values)) | (values < 0) | (values > LARGEST_COUNT))
     if len(wrong):
         d = np.searchsorted(borders, wrong[0], side="right") - 1
         raise DataError(
-            f"document {d} has {values[wrong[0]]:g} of word {which[wrong[0]]}: a collapsed sampler "
-            "needs whole numbers, none negative and none beyond 2^40",
+            f"document {d} has {values[wrong[0]]:g} of word {columns[wrong[0]]}: a collapsed "
+            "sampler needs whole numbers, none negative and none beyond 2^40",
             "use Gibbs() or EM() for weighted or scaled documents",
         )
-    return borders, which, values
+    return borders, columns, values

@@ -1,4 +1,4 @@
-"""``softcount corpus``: documents counted once and kept on disk, for corpora larger than memory."""
+"""``softcount corpus``: word counts of documents on disk, for corpora larger than memory."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ JsonOption = Annotated[bool, Output("Print one JSON object.")]
 
 
 class Build(WordOptions, Command):
-    """Count the words of every line, and keep the counts in a folder.
+    """Count the words of every line and store the counts in a folder, the archive.
 
-    The files are read once, and memory is bounded however long they are. A blank line is an empty
-    document. The folder is there when all is done, and never before. Prints what corpus info does.
+    The files are read once, in bounded memory however long they are. A blank line is an empty
+    document. The folder appears only when it is complete. Prints the same facts as corpus info.
 
     \b
     softcount corpus build texts.txt more.txt.gz -o texts.archive --min-count 5 --max-share .3
@@ -33,12 +33,15 @@ class Build(WordOptions, Command):
     """
 
     files: Annotated[
-        list[str], Argument("Text files, one document a line; .gz too; - is stdin.", metavar="FILE")
+        list[str],
+        Argument(
+            "Text files with one document per line, plain or .gz; - is stdin.", metavar="FILE"
+        ),
     ]
     output: Annotated[
         Path,
         Output(
-            "The folder to be made; it must be new.",
+            "The folder to create; it must not exist yet.",
             "-o",
             "--output",
             metavar="ARCHIVE",
@@ -46,21 +49,22 @@ class Build(WordOptions, Command):
         ),
     ]
     max_words: Annotated[
-        int | None, Input("Keep so many words at most: those that most lines have.", least=1)
+        int | None,
+        Input("Keep at most this many words: those that occur in the most lines.", least=1),
     ] = None
     like: Annotated[
         Path | None,
         Input(
-            "Count the words of this archive and no others, cut as its words were: new documents "
-            "for a model that was fitted to it.",
+            "Use the vocabulary and the tokenisation of this archive: for new documents that a "
+            "model fitted to it will see.",
             metavar="ARCHIVE",
         ),
     ] = None
     shuffle: Annotated[
         int | None,
         Input(
-            "Put the documents in a random order, so that mini-batches are read in one piece; "
-            "which line each one was is kept.",
+            "Store the documents in random order, so that a mini-batch is one contiguous read; "
+            "their line numbers are kept.",
             metavar="SEED",
             least=0,
         ),
@@ -70,13 +74,13 @@ class Build(WordOptions, Command):
     def check(self) -> None:
         if self.like is not None:
             names = ("min_count", "max_share", "max_words", "stop_words")
-            self.refuse("--like", names, "that archive says which words count")
+            self.refuse("--like", names, "that archive determines the vocabulary")
 
     def run(self) -> None:
-        # before the work, which may take hours, and not in the middle of it
+        # check first: building may take hours
         for number, file in enumerate(self.files):
             if file in self.files[:number]:
-                raise DataError(f"{file} is given twice", "give every file once")
+                raise DataError(f"{file} is given twice", "give each file once")
             if file != "-" and not Path(file).exists():
                 raise DataError(f"{file}: there is no such file", "check the name")
             if Path(file).is_dir():
@@ -95,29 +99,31 @@ class Build(WordOptions, Command):
                 stop_words=read_stop_words(self.stop_words, spaces if self.tokens else words),
                 like=None if self.like is None else Archive.open(self.like),
                 shuffle=self.shuffle,
-                on_progress=lambda doing, n: status.show(f"{doing}   {n:,} documents"),
+                on_progress=lambda stage, n: status.show(f"{stage}   {n:,} documents"),
             )
         print_facts(archive.facts, self.json)
 
 
 class Info(Command):
-    """Say what is in an archive, one tab-separated fact a line."""
+    """Describe an archive, one tab-separated fact per line."""
 
-    archive: Annotated[Path, Argument("A folder that build has made.", metavar="ARCHIVE")]
-    verify: Annotated[bool, Input("Read all of it and compare checksums.")] = False
+    archive: Annotated[
+        Path, Argument("A folder written by softcount corpus build.", metavar="ARCHIVE")
+    ]
+    verify: Annotated[bool, Input("Read all files and verify their checksums.")] = False
     json: JsonOption = False
 
     def run(self) -> None:
         from softcount.text.archive import Archive
 
-        found = Archive.open(self.archive)
+        archive = Archive.open(self.archive)
         if self.verify:
-            found.verify()
-        print_facts(found.facts, self.json)
+            archive.verify()
+        print_facts(archive.facts, self.json)
 
 
 def print_facts(facts: ArchiveFacts, as_json: bool) -> None:
-    """What is in an archive: as JSON, or one tab-separated fact a line."""
+    """Print the facts about an archive as JSON, or one tab-separated fact per line."""
     summary = {
         "documents": facts.n_documents,
         "words": facts.n_words,
@@ -141,7 +147,7 @@ def print_facts(facts: ArchiveFacts, as_json: bool) -> None:
 
 
 group = make_group(
-    "Count the words of documents once and keep the counts on disk: an archive, for corpora that "
-    "are larger than memory.",
+    "Count the words of documents once and store the counts on disk as an archive, for corpora "
+    "larger than memory.",
     {"build": Build, "info": Info},
 )

@@ -1,4 +1,4 @@
-"""From raw texts, or lists of words, to counts of words; and models that read documents so."""
+"""Word counts from raw texts or lists of words, and a mixin for models that read documents."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def as_it_is(tokens: Sequence[str]) -> Sequence[str]:
-    """A text that is cut into words already."""
+    """Return the words of a document that is already tokenised."""
     return tokens
 
 
@@ -33,18 +33,19 @@ ANALYZERS: dict[str, Callable[[Any], Sequence[str]]] = {
     "spaces": spaces,
     "as_it_is": as_it_is,
 }
-"""Ways to cut a text that a model file can name."""
+"""Tokenisers that a model file can name."""
 
 
 def find_texts(data: Any) -> list[Any] | None:
-    """The texts, or lists of words, if that is what the data are; None if they are numbers.
+    """Return the data as a list of texts or of lists of words; None if they are numbers.
 
     >>> find_texts(["a b", ""]), find_texts([["a", "b"], []]), find_texts([[1, 2]])
     (['a b', ''], [['a', 'b'], []], None)
     """
     if isinstance(data, str | bytes):
         raise DataError(
-            f"the data are one text: {brief(data)}", "give a list of texts, one for each document"
+            f"the data are one text: {brief(data)}",
+            "give a list of texts, one for each document",
         )
     if getattr(data, "ndim", 1) != 1 or not isinstance(data, Iterable):
         return None
@@ -53,53 +54,55 @@ def find_texts(data: Any) -> list[Any] | None:
         raise DataError("there are no documents", "give at least one")
     filled = [x for x in items if not (isinstance(x, str | list | tuple) and len(x) == 0)]
     first: Any = filled[0] if filled else []
-    if first is None or not filled:  # what is missing says nothing: do others say more?
+    if first is None or not filled:  # a missing value has no type: look for a text elsewhere
         first = next((x for x in items if isinstance(x, str)), first)
     if isinstance(first, bytes):
         raise DataError(
-            f"document {items.index(first)} is made of bytes: {brief(first)}",
+            f"document {items.index(first)} is a bytes object: {brief(first)}",
             "decode it first, for example text.decode('utf-8')",
         )
     kind: Any = str
-    called = "texts"
+    expected, empty = "texts", "an empty text"
     if isinstance(first, list | tuple) and (not first or isinstance(first[0], str)):
-        kind, called = list | tuple, "lists of words"
+        kind, expected, empty = list | tuple, "lists of words", "an empty list"
     elif not isinstance(first, str):
         return None
     for number, item in enumerate(items):
         if not isinstance(item, kind):
             raise DataError(
-                f"document {number} is {brief(item)}, while others are {called}",
-                f"give {called} only; an empty document is an empty one of these",
+                f"document {number} is {brief(item)}, while others are {expected}",
+                f"give {expected} only; an empty document is {empty}",
             )
         if kind is not str and not all(isinstance(word, str) for word in item):
-            strange = brief(next(word for word in item if not isinstance(word, str)))
-            raise DataError(f"document {number} has {strange} among its words", "words are strings")
+            wrong = brief(next(word for word in item if not isinstance(word, str)))
+            raise DataError(f"document {number} has {wrong} among its words", "words are strings")
     return items
 
 
 def default_vectorizer(texts: Sequence[Any]) -> CountVectorizer:
-    """Words in lower case for texts, and words as they are for lists of words."""
-    is_cut = any(isinstance(text, list | tuple) for text in texts)
-    return CountVectorizer(analyzer=as_it_is if is_cut else words)
+    """Return a vectorizer that lowercases texts, and takes lists of words unchanged."""
+    is_tokenised = any(isinstance(text, list | tuple) for text in texts)
+    return CountVectorizer(analyzer=as_it_is if is_tokenised else words)
 
 
 def copy_vectorizer(
-    given: Any, texts: Sequence[Any], default: Callable[[Sequence[Any]], Any] = default_vectorizer
+    vectorizer: Any,
+    texts: Sequence[Any],
+    default: Callable[[Sequence[Any]], Any] = default_vectorizer,
 ) -> Any:
-    """A copy of the vectorizer that a user gave, or the default for these texts."""
-    if given is None:
+    """Return a copy of the user's vectorizer, or the default for these texts if it is None."""
+    if vectorizer is None:
         return default(texts)
-    if not hasattr(given, "fit_transform"):
+    if not hasattr(vectorizer, "fit_transform"):
         raise LearnerError(
-            f"vectorizer={brief(given)} cannot count words",
-            "give scikit-learn's CountVectorizer, or one like it",
+            f"vectorizer={brief(vectorizer)} cannot count words",
+            "give scikit-learn's CountVectorizer, or a similar object",
         )
-    return clone(given, safe=False)
+    return clone(vectorizer, safe=False)
 
 
 def learn_words(vectorizer: Any, texts: Sequence[Any]) -> Any:
-    """Counts of the words of these texts, which become the vocabulary."""
+    """Fit the vectorizer to these texts, and return their counts."""
     _check_readable(vectorizer, texts)
     try:
         return vectorizer.fit_transform(texts)
@@ -108,75 +111,75 @@ def learn_words(vectorizer: Any, texts: Sequence[Any]) -> Any:
             raise
         raise DataError(
             "no words are left to learn from: every text is empty, or all its words were dropped",
-            "look at the texts, and at what the vectorizer leaves out",
+            "check the texts, and what the vectorizer drops",
         ) from error
 
 
 def count_words(vectorizer: Any, texts: Sequence[Any]) -> Any:
-    """Counts of words that are in the vocabulary already."""
+    """Count the words of these texts that are in the vectorizer's vocabulary."""
     _check_readable(vectorizer, texts)
     return vectorizer.transform(texts)
 
 
 def _check_readable(vectorizer: Any, texts: Sequence[Any]) -> None:
-    """Raise if a text would be taken for a list of words, letter by letter, or vice versa."""
+    """Raise if a text would be read as a list of words, letter by letter, or vice versa."""
     analyzer = getattr(vectorizer, "analyzer", None)
     if analyzer is as_it_is and any(isinstance(text, str) for text in texts):
         raise DataError(
-            "the model was fitted to lists of words, and these are texts",
-            "cut them into words as those were cut",
+            "the model was fitted to lists of words, but these are texts",
+            "tokenise them in the same way",
         )
     if analyzer in (words, spaces) and any(not isinstance(text, str) for text in texts):
         raise DataError(
-            "the model was fitted to texts, and these are lists of words",
+            "the model was fitted to texts, but these are lists of words",
             "give texts, or fit the model to lists of words",
         )
 
 
-# model files: a vectorizer is written down as settings of scikit-learn's CountVectorizer
+# Model files: a vectorizer is stored as the settings of scikit-learn's CountVectorizer.
 NAMED = ("word", "char", "char_wb")
 PATTERN = CountVectorizer().token_pattern
 SETTINGS = ("lowercase", "strip_accents", "stop_words", "ngram_range", "binary")
-"""What must be known to cut new texts as the old ones were cut."""
+"""The settings needed to tokenise new texts in the same way."""
 
 
 def describe_vectorizer(vectorizer: Any) -> dict[str, Any]:
-    """A vectorizer as JSON can say it; {"custom": True} if it cannot.
+    """Describe a vectorizer as JSON; {"custom": True} if that is not possible.
 
-    A regular expression of the user's own is not written down. There are some that take for ever,
-    and a file that a stranger made must not be able to hold one.
+    A custom regular expression is not stored: some take exponential time, and a file from an
+    untrusted source must not be able to contain one.
     """
     if type(vectorizer) is not CountVectorizer:
         return {"custom": True}
-    named = {function: name for name, function in ANALYZERS.items()}
+    names = {function: name for name, function in ANALYZERS.items()}
     analyzer = vectorizer.analyzer
-    plain = (
-        (analyzer in NAMED or analyzer in named)
+    can_be_stored = (
+        (analyzer in NAMED or analyzer in names)
         and vectorizer.tokenizer is None
         and vectorizer.preprocessor is None
         and vectorizer.token_pattern == PATTERN
         and vectorizer.input == "content"
     )
-    if not plain:
+    if not can_be_stored:
         return {"custom": True}
     settings = {name: getattr(vectorizer, name) for name in SETTINGS}
     settings["ngram_range"] = list(settings["ngram_range"])
-    return {**settings, "analyzer": named.get(analyzer, analyzer), "ours": analyzer in named}
+    return {**settings, "analyzer": names.get(analyzer, analyzer), "ours": analyzer in names}
 
 
-def restore_vectorizer(described: Any, vocabulary: Any) -> Any:
-    """The vectorizer that was described, with its vocabulary."""
-    if described == {"custom": True}:
+def restore_vectorizer(description: Any, vocabulary: Any) -> Any:
+    """Recreate a vectorizer from its description and its vocabulary."""
+    if description == {"custom": True}:
         raise StoreError(
-            "this model was fitted with a vectorizer of your own, which the file does not hold",
+            "this model was fitted with a custom vectorizer, which the file does not contain",
             "pass it: softcount.load(path, vectorizer=…)",
         )
     again = "save the model again"
-    if not isinstance(described, dict) or set(described) != {*SETTINGS, "analyzer", "ours"}:
-        raise StoreError("the file describes no vectorizer that is known", again)
-    settings = dict(described)
+    if not isinstance(description, dict) or set(description) != {*SETTINGS, "analyzer", "ours"}:
+        raise StoreError("the file does not describe a known vectorizer", again)
+    settings = dict(description)
     ours, stop_words, ngrams = (settings[name] for name in ("ours", "stop_words", "ngram_range"))
-    sound = {
+    checks = {
         "analyzer": settings["analyzer"] in (list(ANALYZERS) if ours is True else NAMED),
         "stop_words": stop_words in (None, "english") or _is_list_of(stop_words, str),
         "ngram_range": _is_list_of(ngrams, int)
@@ -185,12 +188,12 @@ def restore_vectorizer(described: Any, vocabulary: Any) -> Any:
         "strip_accents": settings["strip_accents"] in (None, "ascii", "unicode"),
         **{name: isinstance(settings[name], bool) for name in ("lowercase", "binary", "ours")},
     }
-    for name, is_sound in sound.items():
-        if not is_sound:
+    for name, is_valid in checks.items():
+        if not is_valid:
             fault = f"{name}={brief(settings[name])}"
-            raise StoreError(f"the file describes a vectorizer with {fault}", again)
+            raise StoreError(f"the file describes a vectorizer with the invalid {fault}", again)
     if vocabulary is None:
-        raise StoreError("the file has a vectorizer, but no words", again)
+        raise StoreError("the file has a vectorizer, but no vocabulary", again)
     if settings.pop("ours"):
         settings["analyzer"] = ANALYZERS[settings["analyzer"]]
     settings["ngram_range"] = tuple(ngrams)
@@ -202,60 +205,61 @@ def _is_list_of(values: Any, kind: type) -> bool:
 
 
 def _with_words(vectorizer: CountVectorizer, vocabulary: Any) -> CountVectorizer:
-    """The vectorizer as if it had been fitted and had found these words."""
+    """Return a copy of the vectorizer as if it had been fitted with this vocabulary."""
     fitted = clone(vectorizer).set_params(vocabulary=list(vocabulary))
     fitted._validate_vocabulary()
     return fitted
 
 
 def adopt_vectorizer(vectorizer: Any, vocabulary: Any, n_words: int) -> Any:
-    """A vectorizer of the user's own, for a model from a file: it must count the same words."""
+    """Check that the user's vectorizer counts the words of a loaded model, and return it."""
     try:
         names = vocabulary_of(vectorizer)
     except NotFittedError as error:
         if type(vectorizer) is CountVectorizer and vocabulary is not None:
             return _with_words(vectorizer, vocabulary)
         raise StoreError(
-            "the vectorizer has not been fitted, and the file cannot tell what it had learned",
-            "pass the model's own, vectorizer_, as you kept it, or fit it to the same texts",
+            "the vectorizer has not been fitted, and the file does not contain its vocabulary",
+            "pass the fitted vectorizer_ of the model, or fit it to the same texts",
         ) from error
     same = names is None or (
         len(names) == n_words and (vocabulary is None or list(names) == list(vocabulary))
     )
     if not same:
         raise StoreError(
-            f"the vectorizer knows {len(names)} words, the model {n_words}, and not the same",
+            f"the vocabulary of the vectorizer ({len(names)} words) differs from that of the "
+            f"model ({n_words} words)",
             "pass the vectorizer that the model was fitted with",
         )
     return vectorizer
 
 
 def vocabulary_of(vectorizer: Any) -> Any:
-    """The words, in the order of the columns; None if the vectorizer keeps none (hashing)."""
+    """Return the words in the order of the columns; None if there are none (hashing)."""
     if not hasattr(vectorizer, "get_feature_names_out"):
         return None
     return np.asarray(vectorizer.get_feature_names_out(), dtype=object)
 
 
 KEPT_LENGTHS = 10_000
-"""Of so many documents a model remembers how long they are."""
+"""The largest number of document lengths that a model keeps."""
 
 
 class DocumentReader:
-    """What a model of documents knows of words (a mixin for estimators).
+    """Mixin for estimators of documents: the vocabulary, and counting of words.
 
-    From texts or counts to bags of words, the same way ever after.
+    Converts texts or counts to bags of words, and new ones later in the same way.
     """
 
     vectorizer: Any
     vectorizer_: Any
     vocabulary_: Array | None
-    """The words, in the order of the columns; None if the model was fitted to a bare matrix."""
+    """The words in the order of the columns; None if the model was fitted to a bare matrix."""
     n_features_in_: int
     _lengths: FloatArray
 
     def _read_documents(self, X: Any, *, first: bool) -> Bags:
-        """Documents as users give them; ``first``: these say what to expect of others."""
+        """Read the user's documents; ``first``: they define the vocabulary."""
         texts, names = find_texts(X), None
         if first:
             self.vectorizer_ = None
@@ -266,11 +270,11 @@ class DocumentReader:
         elif texts is not None:
             if getattr(self, "vectorizer_", None) is None:
                 raise DataError(
-                    "this model was fitted to a matrix of counts, and cannot count words by itself",
+                    "this model was fitted to a matrix of counts, and cannot count words of texts",
                     "pass counts in the same columns, or fit the model to texts",
                 )
             X = count_words(self.vectorizer_, texts)
-        elif hasattr(X, "columns"):  # a data frame names its words
+        elif hasattr(X, "columns"):  # the columns of a data frame are the words
             names = np.asarray(X.columns, dtype=object)
         with within_range("the data"):
             checked = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=first)
@@ -279,7 +283,7 @@ class DocumentReader:
         return Bags.of(checked)
 
     def _adopt_archive(self, archive: Archive, *, first: bool) -> None:
-        """Documents on disk; ``first``: their words are what to expect of others."""
+        """Check an archive against the vocabulary; ``first``: it defines the vocabulary."""
         if first:
             self.vectorizer_, self.vocabulary_ = archive.vectorizer(), archive.vocabulary
             self.n_features_in_ = archive.n_words
@@ -289,76 +293,82 @@ class DocumentReader:
             same = np.array_equal(self.vocabulary_, archive.vocabulary)
         if not same:
             raise DataError(
-                f"the archive {archive.path} has other words than the model",
-                "build it with the vocabulary of the archive that the model was fitted to",
+                f"the archive {archive.path} has a different vocabulary from the model",
+                "build it with like= (--like) the archive that the model was fitted to",
             )
 
     def word_names(self) -> Array:
-        """The words, or numbers of columns where words have no names."""
+        """Return the words, or the numbers of the columns if they have no names."""
         if self.vocabulary_ is None:
             return np.arange(self.n_features_in_).astype(object)
         return self.vocabulary_
 
     # new documents
     def _remember_lengths(self, lengths: FloatArray) -> None:
-        """Keep how long documents are, or an even selection of them."""
+        """Store the documents' lengths, or an evenly spaced selection of them."""
         n = len(lengths)
         self._lengths = lengths[np.linspace(0, n - 1, min(n, KEPT_LENGTHS)).astype(np.int64)]
 
     def _draw_lengths(self, n: int, rng: np.random.Generator) -> IntArray:
-        """Lengths of documents as those learned from had."""
+        """Draw lengths from those of the training documents."""
         lengths: FloatArray = np.round(rng.choice(self._lengths, size=n))
         demand_drawable(lengths, "words")
         return lengths.astype(np.int64)
 
     def _write_documents(self, counts: Any, rng: np.random.Generator) -> Any:
-        """Counts as the model was given documents: as texts, as lists of words, or as counts.
+        """Convert counts to the form of the training documents: texts, lists of words, or counts.
 
-        As counts too where the words have no names (hashing).
+        Also counts if the words have no names (hashing). Words are in random order.
         """
         if self.vectorizer_ is None or self.vocabulary_ is None:
             return counts
         names = self.vocabulary_
-        cut = [rng.permutation(np.repeat(names[row.indices], row.data)).tolist() for row in counts]
+        lists = [
+            rng.permutation(np.repeat(names[row.indices], row.data)).tolist() for row in counts
+        ]
         if getattr(self.vectorizer_, "analyzer", None) is as_it_is:
-            return cut
-        return [" ".join(words) for words in cut]
+            return lists
+        return [" ".join(words) for words in lists]
 
     # files
     def _store_words(self) -> tuple[dict[str, Array], dict[str, Any]]:
-        """What a file must hold to read and tell documents again."""
-        names, counter = self.vocabulary_, self.vectorizer_
+        """Return the arrays and facts that a file needs to read and generate documents."""
+        names, vectorizer = self.vocabulary_, self.vectorizer_
         facts = {
             "vocabulary": None if names is None else list(map(str, names)),
-            "vectorizer": None if counter is None else describe_vectorizer(counter),
+            "vectorizer": None if vectorizer is None else describe_vectorizer(vectorizer),
         }
         return {"lengths": self._lengths}, facts
 
     def _restore_words(self, stored: store.Stored, given: Mapping[str, Any]) -> None:
-        """Take back what `_store_words` wrote."""
+        """Restore the state written by `_store_words`; ``given`` may have a vectorizer."""
         V = self.n_features_in_
         self._lengths = numbers(stored, "lengths", (None,))
         if not len(self._lengths) or not 0.0 <= self._lengths.min() <= self._lengths.max() < 2**40:
-            raise DataError("there are no lengths of documents, or impossible ones")
+            raise DataError("the lengths of documents are missing or out of range")
         self.vocabulary_ = strings(stored.meta["vocabulary"], V, "words")
-        described, own = stored.meta["vectorizer"], given.get("vectorizer")
-        if own is not None:
-            self.vectorizer_ = adopt_vectorizer(own, self.vocabulary_, V)
-        elif described is None:
+        description, vectorizer = stored.meta["vectorizer"], given.get("vectorizer")
+        if vectorizer is not None:
+            self.vectorizer_ = adopt_vectorizer(vectorizer, self.vocabulary_, V)
+        elif description is None:
             self.vectorizer_ = None
         else:
-            self.vectorizer_ = restore_vectorizer(described, self.vocabulary_)
+            self.vectorizer_ = restore_vectorizer(description, self.vocabulary_)
 
 
 def telling_words(
     weights: FloatArray, words: FloatArray, names: Array, n: int = 10
 ) -> list[list[tuple[Any, float]]]:
-    """The words that mark each class, with their probabilities.
+    """Return the n most characteristic words of each class, with their probabilities.
 
-    Those with the largest p(w | k) log² [p(w | k) / p(w)], of all that are more common in the class
-    than elsewhere. Without the square these would be what words contribute to the divergence of the
-    class from the whole, and words such as "the" would often come first. A class without any such
-    word is shown by its commonest ones.
+    Words are ranked by p(w | k) log² [p(w | k) / p(w)], among those more common in the class than
+    overall. Without the square this would be a word's contribution to the Kullback–Leibler
+    divergence of the class from the corpus, and words such as "the" would often come first. For a
+    class without any such word, its most common words are returned.
+
+    ``weights``  p(k), up to a factor, (classes,)
+    ``words``    p(w | k), (classes, words)
+    ``names``    the words, (words,)
 
     >>> words = np.array([[0.5, 0.4, 0.1], [0.5, 0.1, 0.4]])
     >>> names = np.array(["the", "bank", "river"], dtype=object)
@@ -368,7 +378,7 @@ def telling_words(
     overall = np.maximum(weights / weights.sum() @ words, 1e-300)
     lift = np.log(np.maximum(words, 1e-300) / overall)
     marks = words * np.where(lift > 1e-9, lift, 0.0) ** 2
-    order = np.lexsort((-words, -marks))[:, :n]  # among equals, the common ones
+    order = np.lexsort((-words, -marks))[:, :n]  # ties: the more common word first
     return [
         [(names[w], float(words[k, w])) for w in row if marks[k, w] or not marks[k].any()]
         for k, row in enumerate(order)

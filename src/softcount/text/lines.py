@@ -1,4 +1,4 @@
-"""Lines of UTF-8 text: from files, packed or not, and from Python data."""
+"""Lines of UTF-8 text, from plain or gzipped files and from Python data."""
 
 from __future__ import annotations
 
@@ -11,69 +11,74 @@ from io import BufferedIOBase, BufferedReader
 from softcount.core.errors import DataError
 
 Name = Callable[[int], str]
-"""What messages call a line, by its number."""
+"""Function from the number of a line to its name in messages."""
 
 PIECE = 1 << 20
-"""So many bytes of a file are in memory at a time, or a few more: a line is never cut."""
+"""Bytes of a file in memory at a time, or slightly more: a line is never split."""
 BLOCK = 1 << 12
-"""So many sentences of Python data become bytes at a time."""
+"""Number of sentences of Python data that are encoded at a time."""
 MARK, GZIP = b"\xef\xbb\xbf", b"\x1f\x8b"
-"""How files may begin: a byte order mark, which is dropped; packed ones (UTF-8 never does so)."""
+"""First bytes of a file: the byte order mark, which is dropped; gzip's, which UTF-8 never has."""
 
 
 @contextmanager
 def open_lines(path: str) -> Iterator[BufferedIOBase]:
-    """A file, unpacked if it is packed by gzip; what goes wrong with it is a `DataError`."""
+    """Open a file, and decompress it if it is gzipped; raise `DataError` if reading fails."""
     try:
         with open(path, "rb") as file:
-            packed = file.peek(2)[:2] == GZIP
-            # by itself gzip hands out little at a time
-            with BufferedReader(gzip.GzipFile(fileobj=file), PIECE) if packed else file as plain:
+            is_gzip = file.peek(2)[:2] == GZIP
+            # unbuffered, gzip returns only a few bytes at a time
+            with BufferedReader(gzip.GzipFile(fileobj=file), PIECE) if is_gzip else file as plain:
                 yield plain
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise DataError(f"{path} cannot be unpacked: {error}", "is the file complete?") from error
+        raise DataError(
+            f"{path} cannot be unpacked: {error}", "check that the file is complete"
+        ) from error
     except OSError as error:
         raise DataError(
-            f"{path} cannot be read: {error.strerror}", "check the name and your rights"
+            f"{path} cannot be read: {error.strerror}", "check the name and the permissions"
         ) from error
 
 
 def read_pieces(path: str) -> Iterator[bytes]:
-    """Whole lines of a file, about `PIECE` bytes at a time."""
+    """Yield pieces of a file, each of whole lines and about `PIECE` bytes."""
     with open_lines(path) as file:
         yield from strip_mark(read_whole_lines(file))
 
 
 def read_whole_lines(file: BufferedIOBase) -> Iterator[bytes]:
-    """Lines as soon as they are there, about `PIECE` bytes at most; the last one need not end."""
-    held: list[bytes] = []
+    """Yield pieces of whole lines as soon as they are available, about `PIECE` bytes at most.
+
+    The last line need not end with a line break.
+    """
+    incomplete: list[bytes] = []
     while piece := file.read1(PIECE):
         end = piece.rfind(b"\n") + 1
         if end:
-            yield b"".join([*held, piece[:end]])
-            held.clear()
-        held.append(piece[end:])
-    if rest := b"".join(held):
+            yield b"".join([*incomplete, piece[:end]])
+            incomplete.clear()
+        incomplete.append(piece[end:])
+    if rest := b"".join(incomplete):
         yield rest
 
 
-def strip_mark(some: Iterable[bytes]) -> Iterator[bytes]:
-    """Pieces of a file without its byte order mark."""
+def strip_mark(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Remove the byte order mark from the beginning of a file, given in pieces."""
     mark = MARK
-    for piece in some:
+    for piece in pieces:
         if text := piece.removeprefix(mark):
             yield text
         mark = b""
 
 
 def read_text(path: str) -> str:
-    """All of a file of UTF-8, a byte order mark included."""
+    """Read a whole UTF-8 file, including its byte order mark."""
     with open_lines(path) as file:
         return decode_text(file.read(), lambda line: f"{path}:{line + 1}")
 
 
 def decode_text(raw: bytes, name: Name) -> str:
-    """UTF-8 as text; ``name`` says what messages call a line."""
+    """Decode UTF-8; ``name`` gives the names of lines in messages."""
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
@@ -84,11 +89,11 @@ def decode_text(raw: bytes, name: Name) -> str:
 
 
 def encode_texts(texts: list[str]) -> Iterator[bytes]:
-    """Texts as lines of UTF-8."""
+    """Encode texts as lines of UTF-8, a block at a time."""
     for first in range(0, len(texts), BLOCK):
-        some = texts[first : first + BLOCK]
-        joint = "\n".join(some)
-        if joint.count("\n") >= len(some):  # a line break inside a text is white space
-            joint = "\n".join(text.replace("\n", " ") for text in some)
-        # half a character gets through here and is found, with its place, when words are decoded
-        yield joint.encode("utf-8", "surrogatepass") + b"\n"
+        block = texts[first : first + BLOCK]
+        lines = "\n".join(block)
+        if lines.count("\n") >= len(block):  # a line break inside a text counts as white space
+            lines = "\n".join(text.replace("\n", " ") for text in block)
+        # lone surrogates pass here; decoding the words reports them with their position
+        yield lines.encode("utf-8", "surrogatepass") + b"\n"

@@ -1,4 +1,4 @@
-"""Bags of words as points in few dimensions, the same way for old and new ones."""
+"""Latent semantic analysis: bags of words as points in a low-dimensional space."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from softcount.kernels.threads import single_threaded
 class SemanticSpace:
     """tf-idf, then a truncated SVD (latent semantic analysis; Deerwester et al. 1990).
 
-    ``idf``   the weight of each word
-    ``axes``  (dimensions, words)
+    ``idf``   the inverse document frequency of each word, (words,)
+    ``axes``  right singular vectors, (dimensions, words)
     """
 
     idf: FloatArray
@@ -28,30 +28,31 @@ class SemanticSpace:
 
     @classmethod
     def of(cls, counts: Any, dimensions: int, seed: int) -> Self:
-        """Learned from counts, of so many dimensions or as many as they allow."""
-        few = min(dimensions, min(counts.shape) - 1)
-        if few < 1 or counts.nnz == 0:
+        """Fit the space to counts; with fewer dimensions if the counts do not allow as many."""
+        rank = min(dimensions, min(counts.shape) - 1)
+        if rank < 1 or counts.nnz == 0:
             raise DataError(
-                f"counts of shape {counts.shape} span no space",
-                "an SVD needs two contexts and two words at least: leave svd out",
+                f"counts of shape {counts.shape} are too small for an SVD",
+                "it needs at least two contexts and two words: leave svd out",
             )
         idf: FloatArray = TfidfTransformer().fit(counts).idf_
-        # dimensions without any variance: scikit-learn divides by it, and we do not ask for that
+        # scikit-learn divides by the total variance, which may be 0, for a ratio not used here
         with single_threaded(), np.errstate(all="ignore"):
-            svd = TruncatedSVD(few, random_state=seed).fit(_weighted(counts, idf))
+            svd = TruncatedSVD(rank, random_state=seed).fit(_weight_counts(counts, idf))
         return cls(idf, svd.components_)
 
     def points(self, counts: Any) -> FloatArray:
-        """Bags as unit vectors; a bag without any known word is at zero."""
+        """Project bags to unit vectors, (bags, dimensions); one without known words is zero."""
         if not counts.shape[0]:
             return np.zeros((0, len(self.axes)))
         with single_threaded():
-            points: FloatArray = normalize(np.asarray(_weighted(counts, self.idf) @ self.axes.T))
+            weights = _weight_counts(counts, self.idf)
+            points: FloatArray = normalize(np.asarray(weights @ self.axes.T))
         return points
 
 
-def _weighted(counts: Any, idf: FloatArray) -> Any:
-    """(1 + log count) · idf, each row of length 1; fractions below one count as they are."""
+def _weight_counts(counts: Any, idf: FloatArray) -> Any:
+    """Compute (1 + log count) · idf with rows of length 1; counts below one are not damped."""
     weighted = counts.astype(np.float64).tocsr(copy=True)
     damped = 1.0 + np.log(np.maximum(weighted.data, 1.0))
     weighted.data = np.minimum(damped, weighted.data) * idf[weighted.indices]

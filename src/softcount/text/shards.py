@@ -1,4 +1,4 @@
-"""Where a corpus is cut into shards."""
+"""Division of a corpus into shards."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from softcount.core.types import IntArray
 
 
 def split_items(n: int, cut: int, batch_size: int | None, seed: int) -> list[IntArray]:
-    """The numbers of the items in each shard.
+    """Return the numbers of the items in each shard.
 
-    ``batch_size`` None: in their own order, ``cut`` at a time; else shuffled by the seed, so many.
+    ``cut``         the shard size if ``batch_size`` is None; items are then in their own order
+    ``batch_size``  the size of mini-batches, which are shuffled by the seed
 
     >>> [part.tolist() for part in split_items(5, 2, None, 0)]
     [[0, 1], [2, 3], [4]]

@@ -1,4 +1,4 @@
-"""Cutting text into words, and what a word looks like."""
+"""Tokenisation, and surface features of words."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from functools import cache
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    r"""Letters, digits and the marks that sit on them, with ' ’ - between them; or U.S. and alike.
+    r"""Return the pattern of a word.
 
-    Python's ``\w`` leaves out combining marks, and so would cut words of Hindi, Thai or Hebrew to
-    pieces.
+    A word is a run of letters, digits and combining marks, with ' ’ - inside; or an abbreviation
+    such as U.S. Python's ``\w`` excludes combining marks, and so would split words of Hindi, Thai
+    or Hebrew.
     """
     marks = [chr(c) for c in range(sys.maxunicode + 1) if unicodedata.category(chr(c))[0] == "M"]
     inner = rf"[\w{_ranges(marks)}]"
@@ -21,7 +22,7 @@ def _pattern() -> re.Pattern[str]:
 
 
 def _ranges(characters: list[str]) -> str:
-    """Sorted characters as the ranges of a character class."""
+    """Format sorted characters as the ranges of a character class."""
     runs: list[list[int]] = []
     for code in map(ord, characters):
         if runs and code == runs[-1][1] + 1:
@@ -32,7 +33,7 @@ def _ranges(characters: list[str]) -> str:
 
 
 def words(text: str) -> list[str]:
-    """The words of a text, folded to lower case; punctuation is dropped.
+    """Return the words of a text, folded to lower case; punctuation is dropped.
 
     >>> words("The dog's bone: rock-hard, it’s said.")
     ['the', "dog's", 'bone', 'rock-hard', 'it’s', 'said']
@@ -43,7 +44,7 @@ def words(text: str) -> list[str]:
 
 
 def spaces(text: str) -> list[str]:
-    """What stands between spaces, as it is: for text that is cut into words already.
+    """Split a text at white space and keep the tokens unchanged: for tokenised text.
 
     >>> spaces("Apple released iPod .")
     ['Apple', 'released', 'iPod', '.']
@@ -51,15 +52,15 @@ def spaces(text: str) -> list[str]:
     return text.split()
 
 
-# What a word looks like: its endings and its shape say something of what it is.
+# Surface features: the suffix and the shape of a word are evidence of its class.
 
 
 LONGEST_ENDING = 3
-"""The longest ending that is looked at."""
+"""The length of the longest suffix used."""
 
 
 def endings(word: str) -> list[str]:
-    """The endings of a word in lower case, the shortest first.
+    """Return the suffixes of a word in lower case, the shortest first.
 
     >>> endings("Singing"), endings("a")
     (['g', 'ng', 'ing'], ['a'])
@@ -69,17 +70,19 @@ def endings(word: str) -> list[str]:
 
 
 def marks(word: str) -> list[str]:
-    """What else strikes the eye: a capital at the start (A), capitals only (AA), a digit (0), a
-    hyphen within (-), neither letters nor digits (.).
+    """Return the shape features of a word.
+
+    They are: initial capital (A), all capitals (AA), a digit (0), an inner hyphen (-), neither
+    letters nor digits (.).
 
     >>> marks("Re-elected2"), marks("NATO"), marks("--"), marks("dog")
     (['A', '0', '-'], ['A', 'AA'], ['.'], [])
     """
-    seen = {
+    features = {
         "A": word[:1].isupper(),
         "AA": len(word) > 1 and word.isupper(),
         "0": any(letter.isdigit() for letter in word),
         "-": "-" in word[1:-1],
         ".": not any(letter.isalnum() for letter in word),
     }
-    return [mark for mark, is_there in seen.items() if is_there]
+    return [mark for mark, is_present in features.items() if is_present]

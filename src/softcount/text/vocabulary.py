@@ -1,4 +1,4 @@
-"""Words of running text become numbers, in the order in which they first appear."""
+"""Numbering of the words of running text, in order of first appearance."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from softcount.text.lines import Name, encode_texts
 
 
 class NumberedLines(NamedTuple):
-    """Lines as numbers of words: line n ends before token ``ends[n]``, ``words[k]`` is word k."""
+    """Lines as word numbers: line n ends before token ``ends[n]``, and ``words[k]`` is word k."""
 
     tokens: IntArray
     ends: IntArray
     words: Sequence[str]
 
     def line_of(self, number: int) -> int:
-        """The first line that has the word with this number."""
+        """Return the first line that has the word with this number."""
         token = np.flatnonzero(self.tokens == number)[0]
         return int(np.searchsorted(self.ends, token, side="right"))
 
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """Words that have their numbers already. Keep it to encode again: ``numbers`` takes a while.
+    """A fixed vocabulary. Keep it for later encoding: computing ``numbers`` takes a while.
 
     >>> Vocabulary(["the", "house"]).numbers
     {'the': 0, 'house': 1}
@@ -44,7 +44,7 @@ class Vocabulary:
 
     @classmethod
     def of(cls, words: Vocabulary | Sequence[str]) -> Vocabulary:
-        """These words as a vocabulary, if they are not one."""
+        """Return the words as a vocabulary, unless they are one already."""
         return words if isinstance(words, Vocabulary) else cls(words)
 
     @cached_property
@@ -58,7 +58,7 @@ class Vocabulary:
 
 
 class WordSpans(NamedTuple):
-    """Words of a text: where each begins and ends, and a hash of it (32 bits)."""
+    """The words of a text: where each begins and ends, and its 32-bit hash."""
 
     firsts: IntArray
     lasts: IntArray
@@ -66,12 +66,12 @@ class WordSpans(NamedTuple):
 
 
 class WordHash(NamedTuple):
-    """The words that have a number.
+    """A hash table from words to their numbers.
 
-    ``slots``   by their hash (open addressing; Knuth 1973, § 6.4): the hash in the high half,
-                number + 1 in the low half; 0: free. A power of two.
-    ``text``    one after the other, each with \\n behind it
-    ``starts``  where each begins in it, and where the next one will
+    ``slots``   open addressing (Knuth 1973, § 6.4): the hash in the high half, number + 1 in the
+                low half; 0: free. Their number is a power of two
+    ``text``    the words one after the other, each followed by \\n
+    ``starts``  where each word begins in the text, and where the next one will
     """
 
     slots: IntArray
@@ -80,13 +80,13 @@ class WordHash(NamedTuple):
 
 
 class LineTokeniser:
-    """Cuts UTF-8 text at white space, a piece at a time; each new word gets the next number.
+    """Tokeniser that splits UTF-8 text at white space, piece by piece, and numbers new words.
 
-    White space is what ``str.split`` takes for it: no-break and ideographic spaces too.
+    White space is defined as in ``str.split``, including no-break and ideographic spaces.
 
-    >>> cutter = LineTokeniser()
-    >>> found = cutter.cut("le chat\\nle\\u00a0chien".encode(), str)
-    >>> found.tokens.tolist(), found.ends.tolist(), found.words
+    >>> tokeniser = LineTokeniser()
+    >>> lines = tokeniser.cut("le chat\\nle\\u00a0chien".encode(), str)
+    >>> lines.tokens.tolist(), lines.ends.tolist(), lines.words
     ([0, 1, 0, 2], [2, 4], ['le', 'chat', 'chien'])
     """
 
@@ -97,7 +97,10 @@ class LineTokeniser:
         )
 
     def cut(self, text: bytes, name: Name) -> NumberedLines:
-        """The words of whole lines; words are those of all pieces so far."""
+        """Split whole lines into words; the result's ``words`` are those of all pieces so far.
+
+        ``name``  gives the names of the lines of this piece in messages
+        """
         data = np.frombuffer(text, np.uint8)
         most = len(data) // 2 + 1
         firsts, lasts = np.empty((2, most), np.int64)
@@ -109,12 +112,12 @@ class LineTokeniser:
             done, n_words = _number_words(data, spans, done, tokens, self._table, n_words)
             if done < n:
                 self._grow(n_words, int(spans.lasts[done] - spans.firsts[done]))
-        found = NumberedLines(tokens, ends[:n_lines], self.words)
-        self._decode(n_words, found, name)
-        return found
+        lines = NumberedLines(tokens, ends[:n_lines], self.words)
+        self._decode(n_words, lines, name)
+        return lines
 
     def _grow(self, n_words: int, size: int) -> None:
-        """Make room for one more word, of so many bytes, and many others."""
+        """Enlarge the table for another word of ``size`` bytes, and many more."""
         slots, text, starts = self._table
         if 2 * n_words + 2 > len(slots):
             larger = np.zeros(2 * len(slots), np.uint64)
@@ -126,8 +129,8 @@ class LineTokeniser:
             text = np.resize(text, 2 * len(text) + size)
         self._table = WordHash(slots, text, starts)
 
-    def _decode(self, n_words: int, found: NumberedLines, name: Name) -> None:
-        """Turn the new words into strings."""
+    def _decode(self, n_words: int, lines: NumberedLines, name: Name) -> None:
+        """Decode the new words and append them to ``words``."""
         before, (_, text, starts) = len(self.words), self._table
         raw = text[starts[before] : starts[n_words]].tobytes()
         try:
@@ -136,20 +139,20 @@ class LineTokeniser:
             number = before + raw.count(b"\n", 0, error.start)
             word = raw[: error.end].split(b"\n")[-1]
             raise DataError(
-                f"{name(found.line_of(number))} is not UTF-8 text: {brief(word)}",
+                f"{name(lines.line_of(number))} is not UTF-8 text: {brief(word)}",
                 "convert the text to UTF-8",
             ) from error
         if b"\0" in raw:
             number = before + next(n for n, word in enumerate(new) if "\0" in word)
             raise DataError(
-                f"{name(found.line_of(number))} has a NUL byte in it",
-                "is this text? If it is UTF-16, convert it to UTF-8",
+                f"{name(lines.line_of(number))} has a NUL byte in it",
+                "check that this is text; if it is UTF-16, convert it to UTF-8",
             )
         self.words.extend(new)
 
 
 def number_lists(sentences: Sequence[Sequence[str]], name: Name) -> NumberedLines:
-    """Sentences that are lists of words already, which stay as they are.
+    """Number the words of sentences that are lists of words; the words are not changed.
 
     >>> number_lists([["New York", "is"], [], ["is"]], str).tokens.tolist()
     [0, 1, 1]
@@ -159,37 +162,37 @@ def number_lists(sentences: Sequence[Sequence[str]], name: Name) -> NumberedLine
     for n, sentence in enumerate(sentences):
         try:
             tokens.extend(map(numbers.__getitem__, sentence))
-        except TypeError as error:  # not hashable: a list or the like
+        except TypeError as error:  # not hashable, such as a list
             raise DataError(
                 f"{name(n)} has something else among its words: {brief(sentence)}", WORDS
             ) from error
         ends.append(len(tokens))
-    found = NumberedLines(np.asarray(tokens), _int64(ends), list(numbers))
-    for number, word in enumerate(found.words):
+    lines = NumberedLines(np.asarray(tokens), _int64(ends), list(numbers))
+    for number, word in enumerate(lines.words):
         if not is_sound(word):
             raise DataError(
-                f"{name(found.line_of(number))} has {brief(word)} among its words", WORDS
+                f"{name(lines.line_of(number))} has {brief(word)} among its words", WORDS
             )
-    return found
+    return lines
 
 
 def _int64(values: array[int]) -> IntArray:
-    # numpy has two names for this type, and np.asarray chooses the rarer one
+    # numpy has two types of 64-bit integers, and np.asarray chooses the less common one
     return np.asarray(values).view(np.int64)
 
 
-WORDS = "words are strings of one letter at least, without NUL and half characters"
+WORDS = "words are strings of at least one character, without NUL and lone surrogates"
 
 
 def is_sound(word: Any) -> bool:
-    """Whether this can be a word: see `WORDS`."""
+    """Return whether this is a valid word: see `WORDS`."""
     if not isinstance(word, str) or not word or "\0" in word:
         return False
     return word.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in word)
 
 
 class SideBuilder:
-    """One side of a bitext as its lines come: words of the vocabulary first, then new ones.
+    """Builder of one side of a bitext: known words keep their numbers, new ones follow.
 
     >>> side = SideBuilder(Vocabulary(["le"]))
     >>> side.add(number_lists([["un", "chat"], ["le", "chat"]], str))
@@ -201,18 +204,18 @@ class SideBuilder:
         self._known, self._lowercase = known, lowercase
         self._added: dict[str, int] = {}
         self._new = np.zeros(0, np.int32)
-        # these grow where they are: what is there is not copied, so memory is not needed twice
+        # these grow in place, without a copy that would need the memory twice
         self._tokens, self._indptr = array("i"), array("q", [0])
 
     def __len__(self) -> int:
         return len(self._indptr) - 1
 
     def add(self, lines: NumberedLines) -> None:
-        """Lines whose words have numbers of their own, the same in all that is added."""
+        """Append lines; all lines added must share one numbering of words."""
         have, need = len(self._new), len(lines.words)
         if have < need:
-            more = np.full(max(need, 2 * have) - have, -1, np.int32)
-            self._new = np.concatenate([self._new, more])
+            unnumbered = np.full(max(need, 2 * have) - have, -1, np.int32)
+            self._new = np.concatenate([self._new, unnumbered])
         fresh = np.empty(need, np.int32)
         fresh = fresh[: _list_new(lines.tokens, self._new, fresh)]
         self._new[fresh] = self._numbers([lines.words[number] for number in fresh.tolist()])
@@ -223,7 +226,7 @@ class SideBuilder:
         known, added = self._known.numbers, self._added
         first = len(known)
         if self._lowercase:
-            # the same as lowering whole lines: not even a final sigma looks beyond white space
+            # the same as lowercasing whole lines: even a final sigma depends on its word only
             words = [word.lower() for word in words]
         return [
             known[word] if word in known else added.setdefault(word, first + len(added))
@@ -234,7 +237,7 @@ class SideBuilder:
     def words(self) -> list[str]:
         known = self._known.words
         if not self._added and isinstance(known, list):
-            return known  # a sentence of known words should not cost a copy of them all
+            return known  # avoid a copy of the whole vocabulary
         return [*known, *self._added]
 
     @property
@@ -249,9 +252,9 @@ class SideBuilder:
 def add_sentences(
     sentences: list[Any], side: SideBuilder, name: Name, verb: str = "has the sentence"
 ) -> None:
-    """All texts, which are cut at white space, or all lists of words, which are not.
+    """Add sentences, either all texts, which are split at white space, or all lists of words.
 
-    ``verb``  what messages put between the name of an item and a sentence that is none
+    ``verb``  in messages, joins the name of an item and its invalid sentence
     """
     kind = str if sentences and isinstance(sentences[0], str) else (list, tuple)
     for n, sentence in enumerate(sentences):
@@ -267,23 +270,24 @@ def add_sentences(
         side.add(number_lists(sentences, name))
 
 
-def add_lines(some: Iterable[bytes], side: SideBuilder, name: Name) -> None:
-    """Pieces of text, cut at white space; ``name`` says what messages call a line of them all."""
-    cutter = LineTokeniser()
-    for piece in some:
+def add_lines(pieces: Iterable[bytes], side: SideBuilder, name: Name) -> None:
+    """Add pieces of text, split at white space; ``name`` gives the names of lines in messages."""
+    tokeniser = LineTokeniser()
+    for piece in pieces:
         before = len(side)
-        side.add(cutter.cut(piece, lambda line, before=before: name(before + line)))  # type: ignore[misc]
+        lines = tokeniser.cut(piece, lambda line, before=before: name(before + line))  # type: ignore[misc]
+        side.add(lines)
 
 
-# Compiled loops: UTF-8 text is cut at white space, and its words are numbered as they appear.
+# Compiled loops: UTF-8 text is split at white space, and its words are numbered as they appear.
 #
-# White space is what Python's ``str.split`` takes for it, whatever the script; a line ends at \n
-# and nowhere else. No word is decoded here: bytes that are white space never occur inside another
-# character of UTF-8, so a text is sound if each of its different words is.
+# White space is defined as in Python's ``str.split``, for all scripts; a line ends at \n and
+# nowhere else. No word is decoded here: bytes of white space never occur inside another character
+# of UTF-8, so a text is valid if each of its distinct words is.
 
 
 _INSIDE, _SPACE, _PERHAPS, _NEWLINE = 0, 1, 2, 3
-"""A byte: of a word, white space, the first of white space above ASCII, or the end of a line."""
+"""Kinds of bytes: in a word, white space, perhaps the first of non-ASCII white space, newline."""
 
 
 _KINDS = np.full(256, _INSIDE, np.uint8)
@@ -298,7 +302,7 @@ _LOW, _HALF, _ONE = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(1)
 
 @inline
 def _wide_space(data: IntArray, i: int) -> int:
-    """How many bytes of white space above ASCII begin at i; 0: it is something else."""
+    """Return the length in bytes of the non-ASCII white space at i; 0: it is something else."""
     if i + 1 >= len(data):
         return 0
     first, second = data[i], data[i + 1]
@@ -321,9 +325,9 @@ def _wide_space(data: IntArray, i: int) -> int:
 
 @njit
 def _find_words(data: IntArray, spans: WordSpans, ends: IntArray) -> tuple[int, int]:
-    """Find all words, and how many of them end each line.
+    """Find all words, and the number of words up to the end of each line.
 
-    What stands behind the last \\n is a line too. Returns how many words and lines there are.
+    Text after the last \\n is a line too. Returns the numbers of words and lines.
     """
     n, n_lines, i = 0, 0, 0
     while i < len(data):
@@ -357,8 +361,8 @@ def _number_words(
 ) -> tuple[int, int]:
     """Write the numbers of these words, from ``begin`` on; a new word gets the next number.
 
-    Returns how many words are done, and how many different ones there are now. If not all are done,
-    the next one is new and the table has no room for it.
+    Returns the number of words processed, and the number of distinct words now. If not all are
+    processed, the next word is new and the table has no room for it.
     """
     firsts, lasts, codes = spans
     slots, text, starts = table
@@ -405,7 +409,10 @@ def _rehash(slots: IntArray, larger: IntArray) -> None:
 
 @njit
 def _list_new(tokens: IntArray, new: IntArray, fresh: IntArray) -> int:
-    """Write to ``fresh`` the tokens for which ``new`` has −1, each once; it has −2 afterwards."""
+    """Write the tokens with ``new`` −1 to ``fresh``, each once, and mark them −2 in ``new``.
+
+    Returns their number.
+    """
     n = 0
     for token in tokens:
         if new[token] == -1:
@@ -425,9 +432,9 @@ def split_sides(
     right: IntArray,
     right_ends: IntArray,
 ) -> tuple[int, int]:
-    """What is left and right of the ``bar`` of each line; a blank line has two empty sides.
+    """Split each line at its ``bar`` into left and right; a blank line has two empty sides.
 
-    Returns the first line that has not just one, and how many it has; −1, 1 if there is none such.
+    Returns the first line without exactly one bar, and its number of bars; −1, 1 if there is none.
     """
     t, n_left, n_right = 0, 0, 0
     for line in range(len(ends)):

@@ -1,17 +1,18 @@
-"""Topics from anchor words: words that (nearly) only one topic uses.
+"""Initial topics from anchor words: words that occur (almost) only in one topic.
 
-Two different tokens of a document follow Q = Φᵀ R Φ with R = E[θ θᵀ], which a document's counts c
-of n tokens estimate without bias by (c cᵀ − diag c) / n(n − 1). Row i of Q, divided by its sum
-p(i), is Σ_k p(k | i) q_k, where q_k is what occurs beside topic k; the row of an anchor word is q_k
-itself, a corner. So: find the corners, write every row as a mixture of them, and turn p(k | i)
-round with Bayes' rule (Arora, Ge, Halpern, Mimno, Moitra, Sontag, Wu, Zhu 2013, "A practical
-algorithm for topic modeling with provable guarantees").
+Pairs of different tokens of a document are distributed as Q = Φᵀ R Φ with R = E[θ θᵀ]. A document
+with counts c of n tokens estimates Q without bias by (c cᵀ − diag c) / n(n − 1). Row i of Q,
+divided by its sum p(i), is Σ_k p(k | i) q_k, where q_k is the distribution of words that co-occur
+with topic k; the row of an anchor word is q_k itself, a corner of the simplex. So: find the
+corners, write every row as a mixture of them, and invert p(k | i) by Bayes' rule (Arora, Ge,
+Halpern, Mimno, Moitra, Sontag, Wu, Zhu 2013, "A practical algorithm for topic modeling with
+provable guarantees").
 
 As for mixtures (`softcount.mixture.starts`, which shares the second half of this module), rows are
-projected on the main directions of co-occurrence with χ² distances, documents weigh as many tokens
-as they have, and none of them may make up a direction on its own. The directions are found by
-subspace iteration from a random block (Halko, Martinsson, Tropp 2011), so that documents can stream
-by and nothing V×V is ever built.
+projected on the principal directions of co-occurrence under χ² distances, documents are weighted by
+their number of tokens, and the leverage of a document is capped, so that none forms a direction by
+itself. The directions are found by subspace iteration from a random block (Halko, Martinsson, Tropp
+2011), so that documents can be streamed and no V×V matrix is built.
 """
 
 from __future__ import annotations
@@ -27,39 +28,40 @@ from softcount.core.types import FloatArray, IntArray
 from softcount.kernels.threads import single_threaded
 from softcount.text.bags import Bags
 
-_DOCUMENTS = 4096  # how many are looked at together
-_SPARE = 20  # directions followed beyond twice those that are wanted
+_DOCUMENTS = 4096  # documents per block
+_SPARE = 20  # oversampling: directions beyond twice the number of topics
 _ITERATIONS = 4  # of subspace iteration
-_UNCAPPED = 2  # iterations before documents are capped: until then directions are rough
-_RANK = 1e-8  # directions weaker than this part of the strongest are rounding error
-_PAIRS = 1e-9  # of n²: fewer pairs are rounding error
+_UNCAPPED = 2  # iterations before leverages are capped: until then directions are rough
+_RANK = 1e-8  # eigenvalues below this fraction of the largest are rounding error
+_PAIRS = 1e-9  # a smaller fraction of pairs, relative to n², is rounding error
 
-_COMMON = 0.01  # an anchor word is in at least this part of the documents
-_FLAT = 1e-9  # of the largest distance²: no further corner
-_ROUNDING = 1e-22  # of the points' own length²
-_ROWS = 512  # words whose mixtures are sought together: few enough to stay in the cache
-_STEPS = 50  # more change nothing that EM does not change anyway
-_STILL = 1e-4
+_COMMON = 0.01  # anchor words occur in at least this proportion of the documents
+_FLAT = 1e-9  # corners end at this fraction of the largest squared distance
+_ROUNDING = 1e-22  # the same relative to the points' squared lengths
+_ROWS = 512  # words per block for mixture weights: few enough to stay in the cache
+_STEPS = 50  # of projected gradient; EM makes more of them unnecessary
+_STILL = 1e-4  # tolerance for changes of weights
 
 
 class HasBags(Protocol):
-    """Some documents."""
+    """A part of a corpus."""
 
     @property
     def bags(self) -> Bags:
-        """Their words."""
+        """The words of its documents."""
 
 
 def anchor_topics(parts: Sequence[HasBags], n_topics: int, rng: np.random.Generator) -> FloatArray:
-    """p(word | topic), (K, V), from what occurs together in documents; a start for EM.
+    """Estimate p(word | topic), (K, V), from co-occurrence in documents, as a start for EM.
 
-    Every word that occurs has a positive probability in all topics, others have zero. Documents of
-    fewer than two tokens have no pairs: they count for frequencies only. Topics for which there is
-    no corner lie half way between all words' frequencies and some document.
+    Every word of the corpus has a positive probability in all topics, others have zero. Documents
+    of fewer than two tokens have no pairs and contribute to frequencies only. Topics without a
+    corner are the mean of the corpus frequencies and those of a random document.
 
-    The parts are read five times, six if topics are missing, one at a time: an archive's shards
-    will do. Memory: a part, and at most five blocks of V × (2K + 20) numbers, 40 V (2K + 20) bytes;
-    how documents are cut into parts changes the result by rounding error only, if no two words tie.
+    The parts are read five times, six if topics are missing, one at a time, so they can be the
+    shards of an archive. Memory: one part, and at most five blocks of V × (2K + 20) numbers,
+    40 V (2K + 20) bytes. The division into parts changes the result by rounding error only, unless
+    two words tie.
 
     >>> from softcount.topics.data import TopicDocuments
     >>> counts = csr_matrix([[3.0, 2, 0, 0], [2, 3, 0, 0], [0, 0, 2, 3], [0, 0, 3, 2]])
@@ -76,7 +78,7 @@ def anchor_topics(parts: Sequence[HasBags], n_topics: int, rng: np.random.Genera
         if n_topics == 1:
             return overall[None]
         topics = _topics_of_corners(parts, counts, n_topics, rng)
-        blend = 1.0 / np.sqrt(1.0 + counts.documents)  # opens what is zero for want of data
+        blend = 1.0 / np.sqrt(1.0 + counts.documents)  # makes probabilities positive
         topics *= 1 - blend
         topics += blend * overall
         missing = n_topics - len(topics)
@@ -87,54 +89,55 @@ def anchor_topics(parts: Sequence[HasBags], n_topics: int, rng: np.random.Genera
         return topics
 
 
-# Documents as they stream by.
+# Blocks of documents.
 
 
 class _DocumentBlock(NamedTuple):
-    """Some documents that are not empty, n tokens each."""
+    """A block of documents that are not empty; n is the number of tokens of a document."""
 
     counts: csr_matrix
     """c / n, (documents, words)."""
     same: csr_matrix
-    """The pairs of a token with itself, over n²: c, or c² where c < 1, so that it never takes away
-    more than there is; (documents, words)."""
+    """The pairs of a token with itself, over n²: c, or c² where c < 1, so that no more is
+    subtracted than there is; (documents, words)."""
     tokens: FloatArray
     """n, (documents,)."""
     per_pair: FloatArray
-    """n over the share of pairs that are of different tokens; 0 if there are none; (documents,)."""
+    """n over the proportion of pairs of different tokens; 0 if there are none; (documents,)."""
 
 
 def _blocks(parts: Sequence[HasBags]) -> Iterator[_DocumentBlock]:
     for bags in (part.bags for part in parts):
         filled = np.flatnonzero(bags.lengths > 0.0)
         for first in range(0, len(filled), _DOCUMENTS):
-            some = filled[first : first + _DOCUMENTS]
-            counts, tokens = bags.matrix[some], bags.lengths[some]
+            documents = filled[first : first + _DOCUMENTS]
+            counts, tokens = bags.matrix[documents], bags.lengths[documents]
             places, n = (counts.indices, counts.indptr), np.repeat(tokens, np.diff(counts.indptr))
-            shares = counts.data / n
-            same = csr_matrix((shares * np.minimum(counts.data, 1.0) / n, *places), counts.shape)
+            frequencies = counts.data / n
+            repeated = frequencies * np.minimum(counts.data, 1.0) / n
+            same = csr_matrix((repeated, *places), counts.shape)
             different = 1.0 - same.sum(axis=1).A1
             per_pair = np.zeros_like(tokens)
             np.divide(tokens, different, out=per_pair, where=different > _PAIRS)
-            counts = csr_matrix((shares, *places), counts.shape)
+            counts = csr_matrix((frequencies, *places), counts.shape)
             yield _DocumentBlock(counts, same, tokens, per_pair)
 
 
 class _CorpusCounts(NamedTuple):
-    """What one look at all documents tells."""
+    """Statistics of one pass over all documents."""
 
     words: FloatArray
-    """How often each word occurs."""
+    """The count of each word, (words,)."""
     within: FloatArray
-    """How many documents have it."""
+    """The document frequency of each word, (words,)."""
     marginals: FloatArray
-    """p(i): how often it is one of a pair."""
+    """p(i), the probability of word i in a pair, (words,)."""
     documents: int
-    """How many documents are not empty."""
+    """The number of documents that are not empty."""
     paired: int
-    """How many of them have pairs."""
+    """The number of documents with pairs."""
     tokens: float
-    """How many tokens those have."""
+    """The number of tokens of documents with pairs."""
 
 
 def _count_corpus(parts: Sequence[HasBags]) -> _CorpusCounts:
@@ -150,23 +153,23 @@ def _count_corpus(parts: Sequence[HasBags]) -> _CorpusCounts:
         paired += int(np.count_nonzero(block.per_pair))
         tokens += float(block.tokens[block.per_pair > 0.0].sum())
     if not documents:
-        raise DataError("no document has a word in it", "give at least one document with words")
+        raise DataError("no document has a word", "give at least one document with words")
     marginals = marginals / max(marginals.sum(), 1e-300)
     return _CorpusCounts(words, within, marginals, documents, paired, tokens)
 
 
 def _pair_marginals(block: _DocumentBlock, per_pair: FloatArray) -> FloatArray:
-    """Q 1 of these documents, not yet divided by their weights."""
+    """Compute Q 1 of these documents, not yet divided by their weights."""
     return np.maximum(block.counts.T @ per_pair - block.same.T @ per_pair, 0.0)  # type: ignore[no-any-return]
 
 
-# Co-occurrence in its main directions.
+# Principal directions of co-occurrence.
 
 
 def _topics_of_corners(
     parts: Sequence[HasBags], counts: _CorpusCounts, n_topics: int, rng: np.random.Generator
 ) -> FloatArray:
-    """φ_k(i) ∝ p(k | i) p(i), (corners, words): as many topics as there are corners."""
+    """Compute φ_k(i) ∝ p(k | i) p(i), (corners, words), one topic for each corner."""
     scale = word_scale(counts.marginals, counts.within, counts.paired)
     marginals, rows = _embed_words(parts, counts, scale, n_topics, rng)
     if not rows.shape[1]:
@@ -188,7 +191,10 @@ def _embed_words(
     n_topics: int,
     rng: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray]:
-    """p, and the rows of D^−1 Q S in the main directions U of S Q S; D = diag p, S = diag scale."""
+    """Return p, and the rows of D^−1 Q S in the principal directions U of S Q S.
+
+    D = diag p, S = diag scale.
+    """
     used = np.flatnonzero(scale)
     width = min(2 * n_topics + _SPARE, len(used))
     if not width:
@@ -206,7 +212,7 @@ def _embed_words(
         if iteration < _ITERATIONS - 1:
             block = scale[:, None] * product
     n_strong = int((values[:n_topics] > _RANK * max(values[0], 1e-12)).sum())
-    rows = product[:, :n_strong].copy()  # the rest of it can go
+    rows = product[:, :n_strong].copy()  # a copy, so that the rest can be freed
     seen = (marginals > 0.0)[:, None]
     np.divide(rows, marginals[:, None], out=rows, where=seen)
     return marginals, rows
@@ -219,9 +225,9 @@ def _cooccurrence_times(
     strong: FloatArray,
     n_topics: int,
 ) -> tuple[FloatArray, FloatArray]:
-    """Q 1 and Q X for a block X = S U, documents capped if the values of directions are known.
+    """Compute Q 1 and Q X for a block X = S U, with capped leverages if eigenvalues are known.
 
-    ``strong``  the values of the first directions in U
+    ``strong``  the eigenvalues of the first directions in U; empty: unknown
     """
     strong = strong[strong > _RANK * max(strong.max(initial=0.0), 1e-12)]
     white = np.zeros(block.shape[1])
@@ -229,14 +235,15 @@ def _cooccurrence_times(
     own = (block**2) @ white
     cap = max(counts.paired**-0.5, 3 * n_topics / counts.paired)
     product, marginals, diagonal = np.zeros_like(block), *np.zeros((2, len(block)))
-    for some in _blocks(parts):
-        seen = some.counts @ block
-        leverage = some.per_pair / counts.tokens * (seen**2 @ white - some.same @ own)
-        per_pair = some.per_pair * np.minimum(1.0, cap / np.maximum(leverage, cap))
-        marginals += _pair_marginals(some, per_pair)
-        diagonal += some.same.T @ per_pair
-        seen *= per_pair[:, None]
-        product += some.counts.T @ seen
+    for documents in _blocks(parts):
+        projected = documents.counts @ block
+        leverage = projected**2 @ white - documents.same @ own
+        leverage = documents.per_pair / counts.tokens * leverage
+        per_pair = documents.per_pair * np.minimum(1.0, cap / np.maximum(leverage, cap))
+        marginals += _pair_marginals(documents, per_pair)
+        diagonal += documents.same.T @ per_pair
+        projected *= per_pair[:, None]
+        product += documents.counts.T @ projected
     product -= diagonal[:, None] * block
     total = marginals.sum()
     product /= total
@@ -246,9 +253,9 @@ def _cooccurrence_times(
 def _draw_documents(
     parts: Sequence[HasBags], counts: _CorpusCounts, n: int, rng: np.random.Generator
 ) -> FloatArray:
-    """The words of n documents that are not empty, as frequencies; different ones if there are.
+    """Draw n non-empty documents, distinct if possible; return their word frequencies, (n, words).
 
-    For topics that co-occurrence does not show.
+    They stand in for topics without a corner.
     """
     numbers = rng.choice(counts.documents, n, replace=n > counts.documents)
     words = np.zeros((n, len(counts.words)))
@@ -260,20 +267,22 @@ def _draw_documents(
     return words
 
 
-# Anchor words: the corners of a cloud of words, and all words as mixtures of those corners. Every
-# word is a point: what occurs beside it. Mixtures of documents begin in this way, too.
+# Anchor words: the corners of the words' convex hull, and all words as mixtures of these corners.
+# A word is a point: the distribution of the words that co-occur with it. Mixtures of documents use
+# this initialisation, too.
 
 
 def word_scale(
     marginals: FloatArray, within: FloatArray | IntArray, n_documents: int
 ) -> FloatArray:
-    """p^−½ for words in at least √N / 5 documents; zero for others.
+    """Return p^−½ for words in at least √N / 5 documents; zero for others.
 
-    The sampling noise of frequent and rare words becomes alike. But a word that one document
-    repeats would be a direction of its own, and no less so the less the document weighs.
+    This equalises the sampling noise of frequent and rare words. Very rare words are excluded: a
+    word that a single document repeats would be a direction of its own, however small the weight of
+    the document.
 
-    ``marginals``  p, how often a word is one of a pair of tokens
-    ``within``     how many documents have it
+    ``marginals``  p, the probability of each word in a pair of tokens, (words,)
+    ``within``     the document frequency of each word, (words,)
     """
     used = (marginals > 0) & (within >= np.sqrt(n_documents) / 5)
     if not used.any():
@@ -284,9 +293,9 @@ def word_scale(
 
 
 def common_words(within: FloatArray | IntArray, n_documents: int, n_corners: int) -> IntArray:
-    """Words in enough documents; if those are too few, the ones in most documents.
+    """Return the words in enough documents; if these are too few, those in the most documents.
 
-    ``within``  how many documents have a word; zero for words that are not to be chosen
+    ``within``  the document frequency of each word; zero for words that must not be chosen
     """
     order = np.argsort(-within, kind="stable")
     enough = int((within >= max(2.0, _COMMON * n_documents)).sum())
@@ -294,10 +303,11 @@ def common_words(within: FloatArray | IntArray, n_documents: int, n_corners: int
 
 
 def find_corners(rows: FloatArray, candidates: IntArray, n_corners: int) -> list[int]:
-    """Words at the corners of the rows' simplex, at most ``n_corners`` (fewer if it is flat).
+    """Find the words at the corners of the rows' simplex, at most ``n_corners``.
 
-    Greedy: first the row farthest from the mean, then always the row farthest from the affine
-    hull of those chosen; in the end each corner is chosen anew, given all others.
+    There are fewer if the rows span fewer dimensions. Greedy: first the row farthest from the mean,
+    then repeatedly the row farthest from the affine hull of those chosen; at the end each corner is
+    chosen again, given all others.
 
     >>> triangle = np.array([[0.0, 0], [1, 0], [0, 1], [0.3, 0.3]])
     >>> sorted(find_corners(triangle, np.arange(4), 3))
@@ -319,7 +329,7 @@ def find_corners(rows: FloatArray, candidates: IntArray, n_corners: int) -> list
 
 
 def _from_hull(points: FloatArray, chosen: list[int]) -> FloatArray:
-    """Squared distance of every point from the affine hull of the chosen ones."""
+    """Compute the squared distance of every point from the affine hull of the chosen ones."""
     away = points - points[chosen[0]]
     basis, _ = np.linalg.qr(away[chosen[1:]].T)
     away -= (away @ basis) @ basis.T
@@ -327,18 +337,18 @@ def _from_hull(points: FloatArray, chosen: list[int]) -> FloatArray:
 
 
 def mixture_weights(rows: FloatArray, corners: FloatArray) -> FloatArray:
-    """Weights p(k | i) ≥ 0 that sum to one and bring Σ_k p(k | i) corner_k nearest to row i.
+    """Compute weights p(k | i) ≥ 0, summing to one, with Σ_k p(k | i) corner_k closest to row i.
 
     Accelerated projected gradient (Beck, Teboulle 2009) on all rows of a block at once.
 
     >>> mixture_weights(np.array([[0.25, 0.75], [2.0, 0.0]]), np.eye(2)).round(3)
     array([[0.25, 0.75], [1.  , 0.  ]])
     """
-    centre = corners.mean(axis=0)  # weights that sum to one do not see it; the steps get longer
+    centre = corners.mean(axis=0)  # irrelevant to weights that sum to one; allows longer steps
     rows, corners = rows - centre, corners - centre
     gram = corners @ corners.T
     rate = 1.0 / max(float(np.linalg.eigvalsh(gram)[-1]), 1e-300)
-    found = []
+    blocks = []
     for first in range(0, len(rows), _ROWS):
         target = rows[first : first + _ROWS] @ corners.T
         ahead = weights = np.full(target.shape, 1.0 / target.shape[1])
@@ -351,12 +361,12 @@ def mixture_weights(rows: FloatArray, corners: FloatArray) -> FloatArray:
             weights, momentum = new, grown
             if np.abs(moved).max() < _STILL:
                 break
-        found.append(weights)
-    return np.vstack(found)
+        blocks.append(weights)
+    return np.vstack(blocks)
 
 
 def _project_on_simplex(rows: FloatArray) -> FloatArray:
-    """The nearest point of the probability simplex to each row (Held, Wolfe, Crowder 1974)."""
+    """Project each row on the probability simplex (Held, Wolfe, Crowder 1974)."""
     falling = -np.sort(-rows, axis=1)
     excess = (np.cumsum(falling, axis=1) - 1) / np.arange(1, rows.shape[1] + 1)
     support = (falling > excess).sum(axis=1) - 1

@@ -44,22 +44,22 @@ if TYPE_CHECKING:
     from softcount.topics.estimators import TopicModel
 
 MAX_NAMED = 5
-"""How many words a remark names before it only counts the rest."""
+"""The most words that a remark lists; the rest are only counted."""
 LEAST_TEXT = 20
-"""So many characters of a text are shown in a terminal, however narrow it is."""
+"""At least this many characters of a text are shown in a terminal, however narrow it is."""
 TOPIC_NUMBER = re.compile(r"[0-9]{1,9}")
 SEEDS_OF_TOPIC = re.compile(r"\s*([0-9]{1,9})\s*:(.*)", re.DOTALL)
-"""A line of seeds that says which topic it is for."""
-DATE_HINT = "give 1994, 1994-03, 1994-03-07, or a number; a blank line where it is unknown"
+"""A line of seed words that begins with the number of its topic: ``3: oil price``."""
+DATE_HINT = "give 1994, 1994-03, 1994-03-07, or a number; leave the line blank if it is unknown"
 
 
 @dataclass(frozen=True, eq=False)
 class Documents:
-    """What a command was given: all lines of some files, blank ones too, or an archive.
+    """The documents of a command: all lines of some files, blank ones included, or an archive.
 
-    ``texts``    the lines; none of an archive
-    ``starts``   how many lines come before each file
-    ``archive``  documents on disk, perhaps in another order than the lines it was built from
+    ``texts``    the lines; empty for an archive
+    ``starts``   for each file, the number of lines before its first
+    ``archive``  documents on disk, possibly in another order than the lines it was built from
     """
 
     files: Sequence[str]
@@ -69,12 +69,12 @@ class Documents:
 
     @property
     def items(self) -> Sequence[str] | Archive:
-        """What models take."""
+        """The documents in the form that models accept."""
         return self.texts if self.archive is None else self.archive
 
     @property
     def title(self) -> str:
-        """What titles say."""
+        """The name of the documents, as used in titles."""
         if self.archive is not None:
             return self.archive.path.resolve().name
         first, *others = self.files
@@ -82,39 +82,42 @@ class Documents:
 
     @cached_property
     def places(self) -> Sequence[int]:
-        """Where each document stands among the lines, counted from 0."""
+        """The line of the input that each document comes from, counted from 0."""
         return range(len(self.texts)) if self.archive is None else self.archive.origin.tolist()
 
     def name(self, number: int) -> str:
-        """FILE:LINE of a document."""
+        """Return FILE:LINE of a document."""
         if self.archive is not None:
             return self.archive.name(number)
-        which = bisect_right(self.starts, number) - 1
-        return f"{name_file(self.files[which])}:{number - self.starts[which] + 1}"
+        file = bisect_right(self.starts, number) - 1
+        return f"{name_file(self.files[file])}:{number - self.starts[file] + 1}"
 
     def count_known_words(self, model: TopicModel) -> FloatArray:
-        """How many words of each document the model knows; of an archive it knows all."""
+        """Count the words of each document that the model knows, (documents,).
+
+        The model knows every word of an archive.
+        """
         import numpy as np
 
         if self.archive is None:
             return np.asarray(count_words(model, self.texts).sum(axis=1)).reshape(-1)
         return np.concatenate([part.bags.lengths for part in self.archive.shards()])
 
-    def require_some(self) -> None:
+    def check_not_empty(self) -> None:
         """Raise if there is nothing to learn from; an archive is never empty."""
         if self.archive is None and not any(text.strip() for text in self.texts):
-            one = len(self.files) == 1
-            fault = "the file is empty, or all its lines are" if one else "all lines are empty"
-            raise DataError(f"{', '.join(self.files)}: {fault}", "one document a line")
+            is_single = len(self.files) == 1
+            fault = "the file or every line of it is empty" if is_single else "all lines are empty"
+            raise DataError(f"{', '.join(self.files)}: {fault}", "give one document per line")
 
 
 def is_archive(files: Sequence[str]) -> bool:
-    """Whether this is a folder, and no files with lines."""
+    """Return whether the arguments name an archive (one folder) rather than text files."""
     return len(files) == 1 and Path(files[0]).is_dir()
 
 
 def read_documents(files: Sequence[str]) -> Documents:
-    """The documents of an archive, or all lines of some files, one after the other."""
+    """Read the documents of an archive, or all lines of some files, file after file."""
     if is_archive(files):
         from softcount.text.archive import Archive
 
@@ -123,7 +126,7 @@ def read_documents(files: Sequence[str]) -> Documents:
     starts = []
     for file in files:
         if Path(file).is_dir():
-            raise DataError(f"{file} is a folder", "give one archive and nothing else, or files")
+            raise DataError(f"{file} is a folder", "give either a single archive or text files")
         starts.append(len(texts))
         texts += [text for _, text in read_lines(file)]
     return Documents(files, texts, starts)
@@ -131,7 +134,7 @@ def read_documents(files: Sequence[str]) -> Documents:
 
 @dataclass(frozen=True, eq=False)
 class DocumentNames(Sequence[str]):
-    """What documents are called on a page, without folders; made when asked for."""
+    """Names of documents on a page, without their folders; created on demand."""
 
     documents: Documents
 
@@ -144,12 +147,12 @@ class DocumentNames(Sequence[str]):
 
 # softcount topics
 class DocumentsRead(NamedTuple):
-    """Documents, and what files say of them.
+    """Documents and what the other input files say about them.
 
-    ``dates``       when they are from
-    ``labels``      the topics that each may have
-    ``vectorizer``  what counts their words
-    ``seed_words``  words that belong to topics
+    ``dates``       the date of each document
+    ``labels``      the topics that each document may have
+    ``vectorizer``  counts the words of the documents
+    ``seed_words``  words known to belong to a topic
     """
 
     documents: Documents
@@ -159,11 +162,11 @@ class DocumentsRead(NamedTuple):
     seed_words: Mapping[int, Sequence[str]] | None = None
 
 
-class TopicsFound(NamedTuple):
-    """Documents and their topics.
+class TopicAnswers(NamedTuple):
+    """Documents and their topic proportions.
 
     ``proportions``  p(topic | document), in the order of the documents, (documents, topics)
-    ``words``        how many words of each document the model knows, (documents,)
+    ``words``        the number of words of each document that the model knows, (documents,)
     """
 
     model: TopicModel
@@ -173,7 +176,10 @@ class TopicsFound(NamedTuple):
 
     @property
     def weights(self) -> FloatArray:
-        """Each topic's share of all words of these documents; of none, of what was learned from."""
+        """The proportion of all words in these documents that each topic accounts for.
+
+        If the documents have no known word, the proportions in the training documents.
+        """
         total = self.words.sum()
         return self.words @ self.proportions / total if total else self.model.weights_
 
@@ -183,7 +189,9 @@ class TopicsFound(NamedTuple):
         return f"{k:,} topic{'s' * (k != 1)} in {self.data.documents.title}"
 
     def format_periods(self) -> str:
-        """Periods × topics, tab-separated; shares are blank where a period has no words."""
+        """Format the table periods × topics, tab-separated; cells of a period without words are
+        blank.
+        """
         from softcount.topics.over_time import topics_over_time
 
         table = topics_over_time(self.proportions, self.words, self.data.dates or ())
@@ -196,12 +204,12 @@ class TopicsFound(NamedTuple):
 
 
 class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
-    """Find what documents are about: topics, of which a document can have several.
+    """Find the topics of documents, where each document can have several.
 
-    Prints the topic that a document has most of, a tab, and its share: exactly one line for each
-    line of the files. What was learned (the topics' sizes, the words that mark them, how the run
-    ended) goes to stderr. A line without any word that the model knows has no topic: it gets a
-    blank line, or with --proba what the prior says, and stderr names such lines.
+    Prints the largest topic of each document, a tab, and its proportion: exactly one line for each
+    line of the files. A summary of the model (the topics' sizes, their characteristic words, how
+    the run ended) goes to stderr. A line without any word that the model knows has no topic: a
+    blank line is printed for it, or the prior with --proba, and stderr lists such lines.
 
     \b
     softcount topics documents.txt -k 50 --stop-words english --html topics.html
@@ -217,16 +225,17 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
     texts: Annotated[
         list[str],
         Argument(
-            "Text files, one document a line; .gz too; - is stdin. Or one archive, a folder that "
-            "softcount corpus build has made.",
+            "Text files with one document per line, plain or .gz; - is stdin. Or one archive: a "
+            "folder written by softcount corpus build.",
             metavar="FILE",
         ),
     ]
     seed_words: Annotated[
         str | None,
         Input(
-            "Words that belong to topics: those of topic 0 on the first line, and so on; or a line "
-            "says which: '3: oil price'. A blank line is a topic without any.",
+            "Words known to belong to a topic, one topic per line: topic 0 on the first line, and "
+            "so on, or with its number: '3: oil price'. A blank line is a topic without seed "
+            "words.",
             metavar="FILE",
             learns=True,
         ),
@@ -234,8 +243,8 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
     labels: Annotated[
         str | None,
         Input(
-            "The topics that each document may have: one or more numbers; -1 or a blank line if "
-            "nothing is known.",
+            "The topics that each document may have, one line per document: one or more numbers; "
+            "-1 or a blank line if unknown.",
             metavar="FILE",
             learns=True,
         ),
@@ -243,7 +252,7 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
     frozen_topics: Annotated[
         Path | None,
         Input(
-            "The first topics are those of this model, and stay as they are.",
+            "Take the first topics from this model and keep them fixed.",
             metavar="MODEL",
             learns=True,
         ),
@@ -251,8 +260,8 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
     dates: Annotated[
         str | None,
         Input(
-            "When each document is from: 1994, 1994-03, 1994-03-07, or a number; a blank line if "
-            "it is unknown. The page then shows topics over time.",
+            "The date of each document, one per line: 1994, 1994-03, 1994-03-07, or a number; a "
+            "blank line if unknown. The HTML page then shows topics over time.",
             metavar="FILE",
         ),
     ] = None
@@ -266,9 +275,9 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
     smoothing: Annotated[
         float | dict[str, float] | None,
         Model(
-            "Add this to every count of a word in a topic and, for lda, of a topic in a document: "
-            "one number, or words=0.01,documents=0.1 (which is what lda does if nothing is said; "
-            "plsa adds nothing).",
+            "Pseudo-count added to every count of a word in a topic and, for lda, of a topic in a "
+            "document: one number, or words=0.01,documents=0.1 (the default for lda; plsa adds "
+            "nothing).",
             parser=read_smoothing,
             metavar="NUMBER",
         ),
@@ -276,8 +285,8 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
     learner: Annotated[
         str | None,
         Learning(
-            "If not given, em with --tol 5e-5. online-em (or online): mini-batches, for much data. "
-            "tempered-em: EM that does not learn documents by heart, for plsa with many topics. "
+            "Default: em with --tol 5e-5. online-em (or online): mini-batches, for large corpora. "
+            "tempered-em: EM that avoids overfitting the documents, for plsa with many topics. "
             "For lda also variational-bayes (vb), stochastic-vb (svb), gibbs, and collapsed-gibbs, "
             "which finds good topics in a hundred sweeps. Also hard-em, incremental-em, "
             "monte-carlo-em.",
@@ -288,24 +297,25 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
     init: Annotated[
         str | None,
         Learning(
-            "Where to start: anchors (words that one topic alone has) or random. If not given, "
-            "anchors for em; random for others, and with --n-init, --short-runs, --seed-words, "
-            "--labels or --frozen-topics.",
+            "Initial topics: anchors (from words that occur in one topic only) or random. Default: "
+            "anchors for em; random for other learners, and with --n-init, --short-runs, "
+            "--seed-words, --labels or --frozen-topics.",
             file=PLAIN,
         ),
     ] = None
     optimise: Annotated[
-        int | None, Learning("collapsed-gibbs: fit the priors after every so many sweeps.", least=1)
+        int | None,
+        Learning("collapsed-gibbs: optimise the priors every this many sweeps.", least=1),
     ] = None
     top_words: Annotated[
-        int | None, Output("Show so many words a topic (else 8, as JSON 10).", least=1)
+        int | None, Output("Number of words shown per topic (default: 8; 10 in JSON).", least=1)
     ] = None
-    proba: Annotated[bool, Output("Print the shares of all topics, tab-separated.")] = False
+    proba: Annotated[bool, Output("Print the proportions of all topics, tab-separated.")] = False
     over_time: Annotated[
         str | None,
         Output(
-            "Write each topic's share in every period of the --dates to this file, tab-separated; "
-            "- prints it instead of the lines.",
+            "Write the proportion of each topic in every period of --dates to this file, "
+            "tab-separated; - prints this table instead of the lines.",
             metavar="FILE",
             file=WRITTEN_OR_PRINTED,
         ),
@@ -313,7 +323,7 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
     pyldavis: Annotated[
         Path | None,
         Output(
-            "Write what pyLDAvis.prepare(**…) takes to this file.",
+            "Write the arguments of pyLDAvis.prepare(**…) to this file.",
             metavar="FILE.json",
             file=WRITTEN,
         ),
@@ -327,15 +337,15 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
                     f"--learner {self.learner} needs priors: choose --model lda"
                 )
             if self.learner != "collapsed-gibbs":
-                what = f"--learner {self.learner or 'em'}"
-                self.refuse(what, ("optimise",), "it is for collapsed-gibbs alone")
+                learner = f"--learner {self.learner or 'em'}"
+                self.refuse(learner, ("optimise",), "it applies to collapsed-gibbs only")
             if is_archive(self.texts):
                 names = ("tokens", "stop_words", "min_count", "max_share")
-                self.refuse(self.texts[0], names, "the archive says which words count")
+                self.refuse(self.texts[0], names, "the archive has a fixed vocabulary")
         if self.over_time is not None and self.dates is None:
             raise typer.BadParameter("--over-time needs --dates")
         if self.over_time == "-" and self.summary:
-            raise typer.BadParameter("--over-time - and --summary both go to stdout: choose one")
+            raise typer.BadParameter("--over-time - and --summary both print to stdout: choose one")
         refuse_two_of_stdin(*self.texts, self.stop_words, self.seed_words, self.labels, self.dates)
 
     def read(self, model: TopicModel | None) -> DocumentsRead:
@@ -343,7 +353,7 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
         dates = self.read_dates(documents)
         if model is not None:
             return DocumentsRead(documents, dates)
-        documents.require_some()
+        documents.check_not_empty()
         labels = self.read_labels(documents)
         if documents.archive is None:
             vectorizer = self.make_vectorizer(documents.texts)
@@ -352,52 +362,54 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
         return DocumentsRead(documents, dates, labels, vectorizer, self.read_seeds(vectorizer))
 
     def read_dates(self, documents: Documents) -> list[str | None] | None:
-        """When each document is from."""
+        """Read the date of each document, in the order of the documents."""
         if self.dates is None:
             return None
         from softcount.topics.over_time import cut_periods
 
         n = len(documents.items)
-        given = read_line_by_line("--dates", self.dates, documents.title, n, "date")
+        dates = read_line_by_line("--dates", self.dates, documents.title, n, "date")
         try:
-            cut_periods(given)
+            cut_periods(dates)
         except DataError as error:
-            one = re.fullmatch(r"document (\d+): (.*)", error.message, re.DOTALL)
-            where, fault = (f":{int(one[1]) + 1}", one[2]) if one else ("", error.message)
+            # the lines of the file are numbered from 1, documents from 0
+            match = re.fullmatch(r"document (\d+): (.*)", error.message, re.DOTALL)
+            where, fault = (f":{int(match[1]) + 1}", match[2]) if match else ("", error.message)
             raise DataError(f"--dates {self.dates}{where}: {fault}", DATE_HINT) from error
-        return [given[place] or None for place in documents.places]
+        return [dates[place] or None for place in documents.places]
 
     def read_labels(self, documents: Documents) -> list[Any] | None:
-        """The topics that each document may have: a list of them, or -1."""
+        """Read the topics that each document may have: a list of them, or -1 if unknown."""
         if self.labels is None:
             return None
         n, n_topics = len(documents.items), self.n_components
         labels: list[Any] = []
-        given = read_line_by_line("--labels", self.labels, documents.title, n, "topic")
-        for number, text in enumerate(given, 1):
+        lines = read_line_by_line("--labels", self.labels, documents.title, n, "topic")
+        for number, text in enumerate(lines, 1):
             if text in UNKNOWN:
                 labels.append(-1)
                 continue
             fields = text.replace(",", " ").split()
-            topics = [int(one) if TOPIC_NUMBER.fullmatch(one) else n_topics for one in fields]
+            # what is not a number becomes n_topics, which is out of range
+            topics = [int(field) if TOPIC_NUMBER.fullmatch(field) else n_topics for field in fields]
             if not topics or max(topics) >= n_topics:
                 raise DataError(
-                    f"--labels {self.labels}:{number}: {brief(text)} is no topic",
-                    f"topics go from 0 to {n_topics - 1} (see -k); -1 or nothing where none is "
-                    "known",
+                    f"--labels {self.labels}:{number}: {brief(text)} is not a topic",
+                    f"topics are numbered from 0 to {n_topics - 1} (see -k); give -1 or a blank "
+                    "line if unknown",
                 )
             labels.append(topics)
         return [labels[place] for place in documents.places]
 
     def read_seeds(self, vectorizer: Any) -> dict[int, list[str]] | None:
-        """Words that belong to topics, cut as those of the documents are."""
+        """Read the seed words of topics, tokenised in the same way as the documents."""
         if self.seed_words is None:
             return None
         analyse = str.split if vectorizer is None else vectorizer.build_analyzer()
         seeds: dict[int, list[str]] = {}
         for number, line in read_lines(self.seed_words):
-            named = SEEDS_OF_TOPIC.fullmatch(line)
-            topic, text = (int(named[1]), named[2]) if named else (number - 1, line)
+            match = SEEDS_OF_TOPIC.fullmatch(line)
+            topic, text = (int(match[1]), match[2]) if match else (number - 1, line)
             words = analyse(text)
             if not words:
                 continue
@@ -405,20 +417,22 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
             if topic >= self.n_components:
                 raise DataError(
                     f"{where}: there is no topic {topic}",
-                    f"topics go from 0 to {self.n_components - 1}: ask for more (-k)",
+                    f"topics are numbered from 0 to {self.n_components - 1}: ask for more with -k",
                 )
             if topic in seeds:
-                raise DataError(f"{where}: topic {topic} has seeds already", "put them on one line")
+                raise DataError(
+                    f"{where}: topic {topic} already has seed words", "put them on one line"
+                )
             seeds[topic] = words
         if not seeds:
             raise DataError(
-                f"--seed-words {self.seed_words}: there are no words",
-                "one topic a line: 'oil price'",
+                f"--seed-words {self.seed_words}: the file has no words",
+                "give the words of one topic per line: 'oil price'",
             )
         return seeds
 
     def read_frozen_topics(self, data: DocumentsRead) -> FloatArray | None:
-        """The topics of the model in a file, in terms of the words of these documents."""
+        """Read the topics of a saved model and map them to the vocabulary of these documents."""
         if self.frozen_topics is None:
             return None
         import numpy as np
@@ -430,8 +444,8 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
         if model.n_components >= k:
             raise DataError(
                 f"--frozen-topics {path} has {model.n_components} topics: with -k {k} there is "
-                "nothing to learn",
-                f"ask for more: -k {model.n_components + 1} or above",
+                "nothing left to learn",
+                f"ask for more topics: -k {model.n_components + 1} or above",
             )
         if archive is None:
             learn_words(data.vectorizer, data.documents.texts)
@@ -448,7 +462,7 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
             raise DataError(
                 f"--frozen-topics {path}: topic {int(rows.any(axis=1).argmin())} has none of the "
                 f"words of {data.documents.title}",
-                "freeze a model of similar documents, cut into words the same way",
+                "use a model of similar documents, tokenised in the same way",
             )
         return rows
 
@@ -456,12 +470,12 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
         from softcount.topics import LDA, PLSA
         from softcount.topics.core import TopicCore
 
-        more: dict[str, Any] = {"optimise": self.optimise}
+        options: dict[str, Any] = {"optimise": self.optimise}
         if self.learner is None and self.tol is None:
-            more["tol"] = TopicCore.default_learner.tol
+            options["tol"] = TopicCore.default_learner.tol
         settings = {
             **self.settings(),
-            **self.learning(self.make_learner(**more)),
+            **self.learning(self.make_learner(**options)),
             "vectorizer": data.vectorizer,
             "init": self.init,
             "seed_words": data.seed_words,
@@ -477,48 +491,49 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
     def fit(self, model: TopicModel, data: DocumentsRead, progress: Progress) -> None:
         model.fit(data.documents.items, labels=data.labels, on_step=progress)
 
-    def answer(self, model: TopicModel, data: DocumentsRead) -> TopicsFound:
+    def answer(self, model: TopicModel, data: DocumentsRead) -> TopicAnswers:
         import numpy as np
 
         documents = data.documents
         if not len(documents.items):
-            return TopicsFound(model, data, np.zeros((0, model.n_components)), np.zeros(0))
-        if self.load is None:  # folded in, as a saved model will answer when it is asked again
+            return TopicAnswers(model, data, np.zeros((0, model.n_components)), np.zeros(0))
+        if self.load is None:  # fold in, so that the saved model gives the same answers later
             proportions = model.fold_in_training_documents()
         else:
             proportions = model.transform(documents.items)
-        return TopicsFound(model, data, proportions, documents.count_known_words(model))
+        return TopicAnswers(model, data, proportions, documents.count_known_words(model))
 
-    # what is printed
-    def overview(self, found: TopicsFound) -> Grouping:
-        """All topics, the largest first."""
+    # output
+    def overview(self, answers: TopicAnswers) -> Grouping:
+        """Summarise all topics, the largest first."""
         import numpy as np
 
         from softcount.mixture.report import MARKS, MARKS_IN_LINE, Group, Grouping, find_word_marks
 
-        model: Any = found.model
+        model: Any = answers.model
         marks = find_word_marks(model, self.top_words or MARKS)
-        some = found.proportions[found.words > 0]
-        mainly = np.bincount(some.argmax(axis=1), minlength=model.n_components).tolist()
-        weights = found.weights.tolist()
-        topics = [Group(str(k), mainly[k], weights[k], marks[k]) for k in range(len(weights))]
-        seeds = {word for words in (found.data.seed_words or {}).values() for word in words}
+        rows = answers.proportions[answers.words > 0]
+        n_lines = np.bincount(rows.argmax(axis=1), minlength=model.n_components).tolist()
+        weights = answers.weights.tolist()
+        topics = [Group(str(k), n_lines[k], weights[k], marks[k]) for k in range(len(weights))]
+        seeds = {word for words in (answers.data.seed_words or {}).values() for word in words}
         unseen = sorted(seeds - set(model.word_names().tolist()))
         notes = []
         if unseen:
             names = ", ".join(unseen[:MAX_NAMED])
             more = f" and {len(unseen) - MAX_NAMED:,} more" if len(unseen) > MAX_NAMED else ""
             notes = [f"no document has the seed word{'s' * (len(unseen) > 1)} {names}{more}"]
-        empty = np.flatnonzero(found.words == 0).tolist()
+        empty = np.flatnonzero(answers.words == 0).tolist()
         if empty:
-            lines = list_lines(sorted(found.data.documents.places[d] + 1 for d in empty))
+            lines = list_lines(sorted(answers.data.documents.places[d] + 1 for d in empty))
             verb = "has" if len(empty) == 1 else "have"
             notes.append(f"{lines} {verb} no word that the model knows, and so no topic")
-        n = len(found.proportions)
+        n = len(answers.proportions)
         return Grouping(
-            title=found.title,
-            text=f"{n:,} line{'s' * (n != 1)} of {found.words.sum():,.0f} words, by "
-            f"{type(model).__name__}. Lines: those whose largest topic it is. Share: of all words.",
+            title=answers.title,
+            text=f"{n:,} line{'s' * (n != 1)} of {answers.words.sum():,.0f} words, by "
+            f"{type(model).__name__}. Lines: those with this as their largest topic. "
+            "Share: of all words.",
             kind="topic",
             figures="% of the topic’s words",
             groups=sorted(topics, key=lambda topic: -topic.share),
@@ -529,63 +544,65 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
             n_marks=self.top_words or MARKS_IN_LINE,
         )
 
-    def tell(self, found: TopicsFound) -> None:
+    def tell(self, answers: TopicAnswers) -> None:
         if self.over_time == "-":
-            sys.stdout.write(found.format_periods())
+            sys.stdout.write(answers.format_periods())
             sys.stdout.flush()
-        super().tell(found)
+        super().tell(answers)
 
-    def print_answers(self, found: TopicsFound) -> None:
-        """One line for each line of the files, in their order."""
+    def print_answers(self, answers: TopicAnswers) -> None:
+        """Print one line for each line of the files, in their order."""
         if self.over_time == "-":
             return
-        places = found.data.documents.places
-        main = found.proportions.argmax(axis=1).tolist()
+        places = answers.data.documents.places
+        main = answers.proportions.argmax(axis=1).tolist()
         for number, d in enumerate(sorted(range(len(places)), key=places.__getitem__), 1):
-            k, row, some = main[d], found.proportions[d].tolist(), found.words[d] > 0
+            k, row, has_topic = main[d], answers.proportions[d].tolist(), answers.words[d] > 0
             if self.json:
-                count = float(found.words[d])  # archives made in Python may have halves of words
-                one: dict[str, Any] = {
+                count = float(answers.words[d])  # an archive built in Python can have fractions
+                answer: dict[str, Any] = {
                     "line": number,
-                    "topic": k if some else None,
-                    "share": row[k] if some else None,
+                    "topic": k if has_topic else None,
+                    "share": row[k] if has_topic else None,
                     "words": int(count) if count.is_integer() else count,
                 }
                 if self.proba:
-                    one["shares"] = row
-                text = json.dumps(one, ensure_ascii=False)
+                    answer["shares"] = row
+                text = json.dumps(answer, ensure_ascii=False)
             elif self.proba:
                 text = "\t".join(f"{p:.6g}" for p in row)
             else:
-                text = f"{k}\t{row[k]:.4f}" if some else ""
+                text = f"{k}\t{row[k]:.4f}" if has_topic else ""
             sys.stdout.write(text + "\n")
-        sys.stdout.flush()  # here, where a closed pipe is no fault
+        sys.stdout.flush()  # here, where a closed pipe is not treated as an error
 
-    def page(self, found: TopicsFound) -> str:
-        """The page about the topics, as these documents have them."""
+    def page(self, answers: TopicAnswers) -> str:
+        """Return the HTML page about the topics, with the proportions of these documents."""
         from softcount.topics.report import topic_report
 
-        model: Any = copy.copy(found.model)
-        model.weights_, model.documents_ = found.weights, None
-        known: dict[str, Any] = {}
-        if len(found.proportions):
-            model.documents_ = found.proportions
-            documents = found.data.documents
-            known = {"texts": documents.texts or None, "names": DocumentNames(documents)}
-            known |= {"dates": found.data.dates, "lengths": found.words}
-        return topic_report(model, title=found.title, **known)
+        model: Any = copy.copy(answers.model)
+        model.weights_, model.documents_ = answers.weights, None
+        details: dict[str, Any] = {}
+        if len(answers.proportions):
+            model.documents_ = answers.proportions
+            documents = answers.data.documents
+            details = {"texts": documents.texts or None, "names": DocumentNames(documents)}
+            details |= {"dates": answers.data.dates, "lengths": answers.words}
+        return topic_report(model, title=answers.title, **details)
 
-    def files(self, found: Callable[[], TopicsFound]) -> Iterator[Callable[[], object] | None]:
+    def files(self, answers: Callable[[], TopicAnswers]) -> Iterator[Callable[[], object] | None]:
         from softcount.report.page import write_whole
 
         def write_pyldavis(path: Path) -> None:
-            inputs = found().model.for_pyldavis(found().data.documents.items)
+            inputs = answers().model.for_pyldavis(answers().data.documents.items)
             plain = {name: getattr(x, "tolist", lambda x=x: x)() for name, x in inputs.items()}
             text = json.dumps(plain, ensure_ascii=False)
-            write_whole(path, text + "\n", "what pyLDAvis takes to", "--pyldavis")
+            write_whole(path, text + "\n", "the input of pyLDAvis to", "--pyldavis")
 
         def write_over_time(path: str) -> None:
-            write_whole(Path(path), found().format_periods(), "topics over time to", "--over-time")
+            write_whole(
+                Path(path), answers().format_periods(), "topics over time to", "--over-time"
+            )
 
         yield at(self.pyldavis, write_pyldavis)
         yield at(None if self.over_time == "-" else self.over_time, write_over_time)
@@ -593,11 +610,11 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
 
 # softcount similar
 class Similar(Command):
-    """Find the documents most like a query, by their topics.
+    """Find the documents most similar to a query, by their topics.
 
-    Prints the best first, tab-separated: rank, score (0 to 1), the number of the document's line,
-    and the line itself if FILE is given. If queries come from stdin, the number of the query stands
-    before these. A query without any word that the model knows finds nothing, and stderr says so.
+    Prints the best matches first, tab-separated: rank, score (0 to 1), the document's line number,
+    and the line itself if FILE is given. If queries come from stdin, the number of the query is the
+    first column. A query without any word that the model knows has no matches, and stderr says so.
 
     \b
     softcount topics documents.txt -k 50 --save topics.softcount > topics.txt
@@ -605,54 +622,59 @@ class Similar(Command):
     softcount similar topics.softcount -n 5 --json < queries.txt
     """
 
-    model: Annotated[Path, Argument("A file that softcount topics --save wrote.", metavar="MODEL")]
+    model: Annotated[Path, Argument("A model saved by softcount topics --save.", metavar="MODEL")]
     query: Annotated[
         str | None,
         Argument(
-            "What to look for; if not given, or -: each line of stdin.", metavar="QUERY", file=PLAIN
+            "The query; if not given, or -: one query per line of stdin.",
+            metavar="QUERY",
+            file=PLAIN,
         ),
     ] = None
     file: Annotated[
         str | None,
         Argument(
-            "The documents to be found, one a line; .gz too; - is stdin; or an archive. If not "
-            "given: those that the model has learned from.",
+            "The documents to search, one per line, plain or .gz; - is stdin; or an archive. "
+            "Default: the documents that the model was fitted to.",
             metavar="FILE",
         ),
     ] = None
-    n: Annotated[int, Output("How many documents a query.", "-n", least=1)] = 10
+    n: Annotated[int, Output("The number of documents per query.", "-n", least=1)] = 10
     words: Annotated[
         float,
         Model(
-            "How much shared words count (tf-idf), beside shared topics; 0.7 is a good start.",
+            "The weight of shared words (tf-idf) relative to shared topics, from 0 to 1; 0.7 is a "
+            "good start.",
             least=0.0,
             most=1.0,
         ),
     ] = 0.0
-    json: Annotated[bool, Output("Print one JSON object a query.")] = False
+    json: Annotated[bool, Output("Print one JSON object per query.")] = False
 
     def check(self) -> None:
         if self.query in (None, "-") and self.file == "-":
-            raise typer.BadParameter("only one of queries and documents can be standard input")
+            raise typer.BadParameter(
+                "queries and documents cannot both be read from standard input"
+            )
         if self.query is None and sys.stdin.isatty():
             raise typer.BadParameter(
-                "what to look for? Give a query, or - to type some, one a line"
+                "the query is missing: give one, or - to type queries, one per line"
             )
 
     def run(self) -> None:
-        several = self.query in (None, "-")
+        from_stdin = self.query in (None, "-")
         model = load_model(self.model, self.name, lambda kind, stored: kind.restore(stored))
         documents = None
         if self.file is not None:
             documents = read_documents([self.file])
-            documents.require_some()
+            documents.check_not_empty()
             model.index(documents.items)
         elif model.index_ is None:
             raise DataError(
-                f"{self.model} holds no documents to be found: they were in an archive",
-                f'say where they are: softcount similar {self.model} "query" ARCHIVE',
+                f"{self.model} has no documents to search: they were in an archive",
+                f'name the archive: softcount similar {self.model} "query" ARCHIVE',
             )
-        for number, text in read_lines("-") if several else [(1, str(self.query))]:
+        for number, text in read_lines("-") if from_stdin else [(1, str(self.query))]:
             hits: list[dict[str, Any]] = []
             for rank, (d, score) in enumerate(model.similar(text, self.n, self.words), 1):
                 hits.append({"rank": rank, "score": score, "line": d + 1})
@@ -661,18 +683,18 @@ class Similar(Command):
                 elif documents is not None:
                     hits[-1] |= {"line": documents.places[d] + 1, "name": documents.name(d)}
             if not hits and text.strip():
-                which = f"query {number}" if several else "the query"
-                typer.echo(f"softcount: {which} has no word that the model knows", err=True)
+                name = f"query {number}" if from_stdin else "the query"
+                typer.echo(f"softcount: {name} has no word that the model knows", err=True)
             if self.json:
-                whole = {"query": number, "text": text, "hits": hits}
-                sys.stdout.write(json.dumps(whole, ensure_ascii=False) + "\n")
+                answer = {"query": number, "text": text, "hits": hits}
+                sys.stdout.write(json.dumps(answer, ensure_ascii=False) + "\n")
             else:
-                _print_hits(hits, number if several else None)
-            sys.stdout.flush()  # an answer for each query as it comes
+                _print_hits(hits, number if from_stdin else None)
+            sys.stdout.flush()  # so that each query is answered at once
 
 
 def _print_hits(hits: list[dict[str, Any]], query: int | None) -> None:
-    """Tab-separated fields; in a terminal as much of a document as there is room for."""
+    """Print tab-separated fields; in a terminal, truncate the document to the line's width."""
     for hit in hits:
         fields = [] if query is None else [str(query)]
         fields += [str(hit["rank"]), f"{hit['score']:.4f}", hit.get("name") or str(hit["line"])]

@@ -1,7 +1,8 @@
-"""Topic models as the loop sees them: the documents' topics, and the E-step.
+"""Topic models as learners see them: topic proportions of documents, and the E-step.
 
 p(w | d) = Σ_k θ_dk φ_kw (Hofmann 1999): every word of a document has a hidden topic. The topics φ
-are an ordinary table of the model; the documents' topics θ are rows that stay with their shard.
+are an ordinary table of the model; the topic proportions θ are local: each shard keeps the rows of
+its documents.
 """
 
 from __future__ import annotations
@@ -40,41 +41,44 @@ from softcount.topics.data import TopicDocuments, TopicShard
 from softcount.topics.gibbs import CollapsedTopics
 
 TINY = 1e-100
-"""Probabilities below this are zero: the likelihood loses nothing, and tiny numbers are slow."""
+"""Smaller probabilities are set to 0: the likelihood does not change, and denormals are slow."""
 
 TINY_SINGLE = 1e-15
-"""The same for numbers of 32 bits: a product of two must not be tiny either."""
+"""The same for float32: the product of two probabilities must not be denormal either."""
 
 LOWEST = -20.0
-"""Rows of posteriors whose largest log is below this are lifted to it: a small prior leaves next to
-nothing of short documents. Posteriors of topics do not change by a factor that all have."""
+"""Mean-field rows whose largest logarithm is below this are scaled up to it ("lifted").
+
+With a small prior, the rows of short documents are close to 0. A factor that all topics share does
+not change the posteriors of topics, and the likelihood is corrected for it.
+"""
 
 INNER = 5
-"""How often a mini-batch's documents are looked at before its words are counted."""
+"""Number of updates of a mini-batch's rows, the last of them with the counting of its words."""
 
 WIDE = 48
-"""With more topics, a pass by documents and one by words are faster than both in one."""
+"""With more topics, separate passes by document and by word are faster than a combined one."""
 
 RARE = {"float64": 1e-50, "float32": 1e-6}
-"""Words that are less probable in every topic are lifted."""
+"""Words with smaller probabilities in all topics are scaled up; see `TopicCore._phi`."""
 
 IMPOSSIBLE = "has a word of probability zero in every topic"
 REMEDY = "smooth the topics, or leave the word out"
 DOCUMENTS = "documents"
-"""The name of the documents' rows, which stay with their shard, among parameters."""
+"""The name of the local rows θ among the parameters."""
 
 
 @dataclass(frozen=True, eq=False)
 class TopicProportions:
-    """θ, the topics of a shard's documents.
+    """θ, the topic proportions of a shard's documents.
 
-    ``theta``    (documents, topics): as the E-step uses them
-    ``counts``   (documents, topics): what they were made from, where the objective needs it (mean
+    ``theta``    (documents, topics), as used in the E-step
+    ``counts``   (documents, topics), the expected counts behind θ if the objective needs them (mean
                  field), else None
-    ``allowed``  (documents, topics): False where a document is known not to have a topic; None: all
-                 may have all
-    ``lift``     how much too large log p(words) is, because rows were lifted to `LOWEST`
-    ``lifts``    (documents, 1): how much too large each row's logs are; None: none was lifted
+    ``allowed``  (documents, topics), False where a document is known not to have a topic; None: no
+                 restrictions
+    ``lift``     the excess of log p(words) because rows were lifted to `LOWEST`
+    ``lifts``    (documents, 1), the excess of each row's logarithms; None: no row was lifted
     """
 
     theta: FloatArray
@@ -85,23 +89,22 @@ class TopicProportions:
 
     @property
     def unlifted(self) -> FloatArray:
-        """The rows as they are."""
+        """The rows before lifting."""
         return self.theta if self.lifts is None else self.theta * np.exp(-self.lifts)
 
 
 @dataclass(frozen=True, eq=False)
 class DocumentPrior:
-    """How the topics of documents are made from counts: the prior Dir(α), and the learner's update.
+    """The prior Dir(α) of topic proportions, with the learner's update of θ from counts.
 
-    A family whose rows belong to the documents and live with their shard. What a learner does to
-    tables it does to these rows, too:
+    A family whose rows are local to shards. Learners update these rows in the same way as tables:
 
         maximise    θ_dk ∝ n_dk + α_k − 1
         mean field  θ_dk = exp(ψ(α_k + n_dk) − ψ(Σ_j α_j + n_dj))   (Blei, Ng & Jordan 2003, eq. 6)
         draw        θ_d ~ Dir(α + n_d)
 
     ``alpha``   α, (topics,)
-    ``update``  which of these
+    ``update``  one of these three
     """
 
     alpha: FloatArray
@@ -119,16 +122,19 @@ class DocumentPrior:
             )
 
     def begin(self, lengths: FloatArray, allowed: BoolArray | None) -> TopicProportions:
-        """Rows that prefer no topic among those allowed; ``lengths``: words in each document."""
+        """Return initial rows, uniform over the allowed topics.
+
+        ``lengths``  the number of words of each document, (documents,)
+        """
         shape = (len(lengths), len(self.alpha))
-        even = np.ones(shape) if allowed is None else allowed.astype(np.float64)
-        even /= even.sum(axis=1, keepdims=True)
+        uniform = np.ones(shape) if allowed is None else allowed.astype(np.float64)
+        uniform /= uniform.sum(axis=1, keepdims=True)
         if self.update == "maximise":
-            return TopicProportions(even, None, allowed)
-        return self._mean_field(even * lengths[:, None], allowed)
+            return TopicProportions(uniform, None, allowed)
+        return self._mean_field(uniform * lengths[:, None], allowed)
 
     def normalise(self, rows: TopicProportions) -> FloatArray:
-        """Rows as p(topic | document): as they are, or under mean field their posterior mean."""
+        """Return rows as p(topic | document); under mean field, their posterior mean."""
         mass = rows.unlifted
         if self.update == "mean_field" and rows.counts is not None:
             mass = _mask(rows.counts + self.alpha, rows.allowed)
@@ -138,19 +144,19 @@ class DocumentPrior:
     def estimate(
         self, counts: FloatArray, old: TopicProportions, rng: np.random.Generator
     ) -> TopicProportions:
-        """New rows from expected counts; those of empty documents prefer what the prior does."""
+        """Return new rows from expected counts; those of empty documents follow the prior."""
         if self.update == "mean_field":
             return self._mean_field(counts, old.allowed)
         allowed = old.allowed
-        if self.update == "draw":  # normalised Gammas; as logarithms where some are too small
+        if self.update == "draw":  # normalised Gamma variates; in logarithms where they underflow
             shapes = counts + self.alpha
             drawn = rng.standard_gamma(shapes)
             mass = _mask(drawn, allowed)
-            some = np.flatnonzero((_mask(drawn, allowed, 1.0) < SMALLEST).any(axis=1))
-            if len(some):
-                own = None if allowed is None else allowed[some]
-                logs = _mask(log_gammas(drawn[some], shapes[some], rng), own, -np.inf)
-                mass[some] = np.exp(logs - logs.max(axis=1, keepdims=True))
+            tiny = np.flatnonzero((_mask(drawn, allowed, 1.0) < SMALLEST).any(axis=1))
+            if len(tiny):
+                tiny_allowed = None if allowed is None else allowed[tiny]
+                logs = _mask(log_gammas(drawn[tiny], shapes[tiny], rng), tiny_allowed, -np.inf)
+                mass[tiny] = np.exp(logs - logs.max(axis=1, keepdims=True))
             theta = np.maximum(mass / mass.sum(axis=1, keepdims=True), SMALLEST)
             return TopicProportions(_mask(theta, allowed), None, allowed)
         mass = _mask(counts + (self.alpha - 1.0), allowed)
@@ -166,49 +172,48 @@ class DocumentPrior:
         logs = _mask(logs, allowed, -np.inf)
         lift = np.maximum(LOWEST - logs.max(axis=1, keepdims=True), 0.0)
         theta = _mask(np.maximum(np.exp(logs + lift), TINY), allowed)
-        lifted = _mask(counts, allowed).sum(axis=1) @ lift[:, 0]
-        return TopicProportions(theta, counts, allowed, float(lifted), lift if lift.any() else None)
+        excess = _mask(counts, allowed).sum(axis=1) @ lift[:, 0]
+        return TopicProportions(theta, counts, allowed, float(excess), lift if lift.any() else None)
 
     def objective(self, rows: TopicProportions) -> float:
-        """The rows' part of what the learner climbs: log p(θ), or −KL(q(θ) ‖ p(θ)).
+        """Compute the rows' term of the objective: log p(θ), or −KL(q(θ) ‖ p(θ)) for mean field.
 
-        Of each row that is KL(Dir(α + n) ‖ Dir(α)), over the topics that it may have.
+        The divergence of a row is KL(Dir(α + n) ‖ Dir(α)) over its allowed topics.
         """
         if self.update != "mean_field":
             if np.all(self.alpha == 1.0):
                 return 0.0
             theta = _mask(rows.theta, rows.allowed, 1.0)
             return float(xlogy(self.alpha - 1.0, np.maximum(theta, SMALLEST)).sum())
-        if rows.counts is None:  # rows that were given as such have no posterior to be priced
+        if rows.counts is None:  # rows given as parameters have no posterior q(θ)
             return 0.0
         counts = _mask(rows.counts, rows.allowed)
         alpha = _mask(np.broadcast_to(self.alpha, counts.shape), rows.allowed)
         entries = gammaln(self.alpha) - gammaln(counts + self.alpha)
         entries += counts * digamma(counts + self.alpha)
-        before, seen = alpha.sum(axis=1), counts.sum(axis=1)
-        ends = gammaln(before + seen) - gammaln(before) - seen * digamma(before + seen)
-        return -float((_mask(entries, rows.allowed).sum(axis=1) + ends).sum())
+        prior, n = alpha.sum(axis=1), counts.sum(axis=1)
+        normalisers = gammaln(prior + n) - gammaln(prior) - n * digamma(prior + n)
+        return -float((_mask(entries, rows.allowed).sum(axis=1) + normalisers).sum())
 
 
 def _mask(values: FloatArray, allowed: BoolArray | None, otherwise: float = 0.0) -> FloatArray:
-    """The values, ``otherwise`` where they are not allowed."""
+    """Replace values that are not allowed by ``otherwise``."""
     return values if allowed is None else np.where(allowed, values, otherwise)
 
 
 class TopicCore(Model):
-    """p(w | d) = Σ_k θ_dk φ_kw (Hofmann 1999); with Dirichlet priors Blei, Ng & Jordan 2003.
+    """p(w | d) = Σ_k θ_dk φ_kw: PLSA (Hofmann 1999); LDA with priors (Blei, Ng & Jordan 2003).
 
-    The table "topics" is φ; the documents' rows θ are local: they stay with their shard. Where a
-    shard has none yet, they begin as "documents" among the parameters, if there is such a table,
-    and else without preferring any topic.
+    The table "topics" is φ; the documents' rows θ are local to their shards. Initially they are
+    those of the table "documents" among the parameters, if there is one, else uniform.
 
-    ``inner``  how often a mini-batch's rows are updated before its words are counted
-    ``dtype``  the numbers that the E-step works with; sums over documents are always of 64 bits
+    ``inner``  the number of updates of a mini-batch's rows; words are counted in the last one
+    ``dtype``  the precision of the E-step; sums over documents always have 64 bits
     """
 
     threads_inside = True
     default_learner = EM(tol=5e-5)
-    """From there on held-out words are predicted no better."""
+    """With a smaller tolerance, the prediction of held-out words hardly improved."""
     local_name = DOCUMENTS
     holds_out = True
 
@@ -229,24 +234,24 @@ class TopicCore(Model):
     def expect(
         self, params: Params, shard: TopicShard, how: EStep, local: TopicProportions | None = None
     ) -> Stats:
-        """Counts and log-likelihood of a shard, and its documents' new rows."""
+        """Compute the counts and log-likelihood of a shard, and its documents' new rows."""
         prior = self._prior_for(how)
         phi, lift = self._phi(params["topics"], shard)
         rng = np.random.default_rng((how.stream, *shard.numbers[:1].tolist()))
         rows = local or self._first_rows(params, shard, prior)
         if how.mini_batch and not how.score_only:
             rows = self._settle_rows(phi, rows, shard, how, rng)
-        found, attained = self._fill_in(phi, rows, shard, how, words=not how.score_only)
-        demand_possible(shard.numbers, found.logs, IMPOSSIBLE, REMEDY)
+        sums, attained = self._fill_in(phi, rows, shard, how, words=not how.score_only)
+        demand_possible(shard.numbers, sums.logs, IMPOSSIBLE, REMEDY)
         lift += rows.lift
-        log_likelihood = float(found.logs.sum()) - lift
+        log_likelihood = float(sums.logs.sum()) - lift
         of_rows = prior.objective(rows)
         score = float(attained.sum()) - lift + of_rows
         n, tokens = float(len(shard)), float(shard.bags.lengths.sum())
         if how.score_only:
             return Stats({}, log_likelihood, score, n, tokens)
-        # counts of the shard's words, in the form that goes with the table
-        of_words = found.of_words.astype(np.float64, copy=False)
+        # counts of the shard's words, in the form that matches the table
+        of_words = sums.of_words.astype(np.float64, copy=False)
         counts: Any
         if shard.own_words is None:
             counts = np.ascontiguousarray(of_words.T)
@@ -255,16 +260,18 @@ class TopicCore(Model):
         else:
             counts = self.topics.zeros()
             counts[:, shard.own_words] = of_words.T
-        moved = prior.estimate(found.of_documents, rows, rng)
-        beside = NOTHING_UNCOUNTED
+        new_rows = prior.estimate(sums.of_documents, rows, rng)
+        uncounted = NOTHING_UNCOUNTED
         if how.theory:
-            ahead = moved if how.against is None else self._first_rows(how.against, shard, prior)
-            now, then = (  # Σ n_dk log θ_dk
-                float(xlogy(found.of_documents.astype(np.float64), one.theta).sum()) - one.lift
-                for one in (rows, ahead)
+            compared = (
+                new_rows if how.against is None else self._first_rows(how.against, shard, prior)
             )
-            beside = Uncounted(now, then, of_rows)
-        return Stats({"topics": counts}, log_likelihood, score, n, tokens, moved, beside)
+            now, then = (  # Σ n_dk log θ_dk
+                float(xlogy(sums.of_documents.astype(np.float64), state.theta).sum()) - state.lift
+                for state in (rows, compared)
+            )
+            uncounted = Uncounted(now, then, of_rows)
+        return Stats({"topics": counts}, log_likelihood, score, n, tokens, new_rows, uncounted)
 
     def _settle_rows(
         self,
@@ -274,28 +281,28 @@ class TopicCore(Model):
         how: EStep,
         rng: np.random.Generator,
     ) -> TopicProportions:
-        """Rows of a mini-batch, which are moved several times before its words are counted."""
+        """Update the rows of a mini-batch several times before its words are counted."""
         prior = self._prior_for(how)
         for _ in range(self.inner - 1):
-            found, _ = self._fill_in(phi, rows, shard, how, words=False)
-            rows = prior.estimate(found.of_documents, rows, rng)
+            sums, _ = self._fill_in(phi, rows, shard, how, words=False)
+            rows = prior.estimate(sums.of_documents, rows, rng)
         return rows
 
     def _first_rows(
         self, params: Params, shard: TopicShard, prior: DocumentPrior
     ) -> TopicProportions:
-        """The rows that documents begin with: those given, or rows that prefer no topic."""
-        given = params.get(DOCUMENTS)
-        if given is None:
+        """Return the initial rows of documents: those among the parameters, or uniform ones."""
+        table = params.get(DOCUMENTS)
+        if table is None:
             return prior.begin(shard.bags.lengths, shard.allowed)
-        if shard.numbers.max(initial=-1) >= len(given):
+        if shard.numbers.max(initial=-1) >= len(table):
             raise DataError(
-                f"there are topics of {len(given)} documents, and no row for document "
+                f"there are topics of {len(table)} documents, and no row for document "
                 f"{shard.numbers.max()}",
                 "give the documents that the rows belong to",
             )
-        rows = _mask(np.asarray(given)[shard.numbers].astype(np.float64), shard.allowed)
-        peaks = rows.max(axis=1, keepdims=True)  # those that are all but zero are lifted
+        rows = _mask(np.asarray(table)[shard.numbers].astype(np.float64), shard.allowed)
+        peaks = rows.max(axis=1, keepdims=True)  # rows close to zero are lifted
         lifts = np.where(peaks > 0.0, LOWEST - np.log(np.maximum(peaks, 1e-320)), 0.0)
         lifts = np.maximum(lifts, 0.0)
         if not lifts.any():
@@ -306,7 +313,7 @@ class TopicCore(Model):
     def rows_used(
         self, params: Params, shard: TopicShard, how: EStep, local: TopicProportions | None = None
     ) -> Stats:
-        """The rows of a shard's documents as its E-step takes them (see `Model`).
+        """Return the rows of a shard's documents as used in its E-step (see `Model`).
 
         Under mean field these are exp E[log θ].
         """
@@ -316,14 +323,14 @@ class TopicCore(Model):
     def rows_reported(
         self, params: Params, shard: TopicShard, how: EStep, local: TopicProportions | None = None
     ) -> Stats:
-        """The rows of a shard's documents as p(topic | document): under mean field, E[θ]."""
+        """Return the rows of a shard's documents as p(topic | document); for mean field, E[θ]."""
         rows = self._prior_for(how).normalise(self._rows(params, shard, how, local))
         return Stats({"rows": rows, "numbers": shard.numbers}, items=float(len(shard)))
 
     def _rows(
         self, params: Params, shard: TopicShard, how: EStep, local: TopicProportions | None
     ) -> TopicProportions:
-        """What an E-step counts with."""
+        """Return the rows with which an E-step computes expected counts."""
         rows = local or self._first_rows(params, shard, self._prior_for(how))
         if not how.mini_batch:
             return rows
@@ -331,7 +338,11 @@ class TopicCore(Model):
         return self._settle_rows(phi, rows, shard, how, np.random.default_rng(0))
 
     def estimate(self, corpus: TopicDocuments) -> Estimate:
-        """Tables, rows of documents, and both turned; of an archive a shard is read at a time."""
+        """Estimate the memory and work of learning.
+
+        Memory is for tables and rows, and for transposed copies; of an archive one shard at a time
+        is in memory.
+        """
         n, K, entries = len(corpus), self.n_topics, n_entries(self.topics)
         data = held(corpus) if isinstance(corpus.documents, Bags) else 0
         nnz = data / 20.0 if data else corpus.tokens
@@ -348,10 +359,10 @@ class TopicCore(Model):
     def held_out_log_likelihood(
         self, params: Params, shard: TopicShard, how: EStep, local: TopicProportions | None = None
     ) -> Stats:
-        """log p(held-out words | θ, φ), with the documents' rows θ as they are.
+        """Compute log p(held-out words | θ, φ) with the current rows θ of the documents.
 
-        Probabilities below TINY count as TINY: a learner without a prior may come to hold a word
-        impossible in a document in which it then occurs.
+        Probabilities below TINY count as TINY: a learner without a prior may give probability 0 to
+        a held-out word.
         """
         if shard.held_out is None:
             raise LearnerError(
@@ -369,16 +380,17 @@ class TopicCore(Model):
         return Stats({}, log_likelihood, log_likelihood, float(len(shard)), tokens)
 
     def _prior_for(self, how: EStep) -> DocumentPrior:
-        """How rows are made, as the learner has it: short runs may be of another kind than it."""
+        """Return the prior with the update of this E-step, which may differ in short runs."""
         if "maximise" in (how.update, self.document_prior.update):
-            return self.document_prior  # its prior has a mode, or has none
+            return self.document_prior  # α is meant either for modes or for means, not for both
         return replace(self.document_prior, update=how.update or self.document_prior.update)
 
     def _phi(self, table: Any, shard: TopicShard) -> tuple[FloatArray, float]:
-        """p(word | topic) of the shard's words, word by word, and by how much logs are too large.
+        """Return p(word | topic) of the shard's words, (words, topics), and the excess of logs.
 
-        A word that is rare in every topic is lifted until it is certain in one, lest it be lost
-        with what is tiny: factors that all topics have do not matter to posteriors.
+        A word that is rare in every topic is scaled up until its largest probability is 1, because
+        tiny probabilities are set to 0. A factor that all topics share does not change posteriors;
+        log p(words) is too large by the excess.
         """
         words = (
             np.asarray(table).T if shard.own_words is None else columns_of(table, shard.own_words)
@@ -396,9 +408,10 @@ class TopicCore(Model):
     def _fill_in(
         self, phi: FloatArray, rows: TopicProportions, shard: TopicShard, how: EStep, words: bool
     ) -> tuple[kernels.TopicSums, FloatArray]:
-        """What the rows θ and the topics φ make of the documents' words.
+        """Assign the words of documents to topics, given θ and φ: softly, hard, or by sampling.
 
-        Also what the learner climbs, (documents,): log p(words of a document) for soft EM.
+        Returns the sums, and the documents' terms of the objective, (documents,): for soft EM,
+        log p(words of a document).
         """
         theta, K, temper = pad_topics(rows.theta, self.dtype), self.n_topics, how.temper
         entries, words_of = shard.own_bags.by_document, shard if words else None
@@ -409,7 +422,7 @@ class TopicCore(Model):
             sums = expect_topics(entries, theta**temper, phi**temper, words_of, how.threads)
             attained = sums.logs / temper
         elif how.fill != "soft" and not how.score_only:
-            # words are given to one topic each, or to drawn ones
+            # each word is assigned to its best topic, or to sampled ones
             sums = sums._replace(of_words=np.empty_like(phi), logs=np.empty(len(shard)))
             samples, stream = 0 if how.fill == "hard" else how.samples, np.uint64(how.stream)
             kernels.assign_topics(
@@ -422,21 +435,21 @@ class TopicCore(Model):
     def collapse(
         self, shards: Sequence[TopicShard], params: Params, stream: int
     ) -> CollapsedTopics:
-        """The sampler for all documents; words begin in topics as likely as they have them."""
+        """Return the sampler for all documents, with initial topics drawn by p(word | topic)."""
         if self.topics.held is not None:
             raise LearnerError("a collapsed sampler cannot hold topics frozen", "use Gibbs()")
-        every = list(shards)
+        shards = list(shards)
         allowed = None
-        if any(shard.allowed is not None for shard in every):
-            none = np.zeros((1, self.n_topics), np.bool_)  # a row without any: all are allowed
+        if any(shard.allowed is not None for shard in shards):
+            empty = np.zeros((1, self.n_topics), np.bool_)  # an empty row: all topics are allowed
             rows = [
-                np.repeat(none, len(shard), axis=0)
+                np.repeat(empty, len(shard), axis=0)
                 if shard.allowed is None
                 else shard.allowed & ~shard.allowed.all(axis=1, keepdims=True)
-                for shard in every
+                for shard in shards
             ]
             allowed = sparse.vstack(list(map(sparse.csr_matrix, rows)))
-        bags = Bags.of(sparse.vstack([shard.bags.matrix for shard in every]))
+        bags = Bags.of(sparse.vstack([shard.bags.matrix for shard in shards]))
         prior = np.broadcast_to(self.topics.alpha, self.n_topics * bags.n_words)
         beta = float(prior.min())
         seeds = sparse.csr_matrix((prior - beta).reshape(self.n_topics, bags.n_words))
@@ -452,7 +465,7 @@ class TopicCore(Model):
         )
 
     def fold(self, params: Params, shard: TopicShard, how: EStep, local: Any = None) -> Stats:
-        """A shard's p(topic | document) with the topics held fixed, as "rows"; pure."""
+        """Fold in: compute p(topic | document) of a shard with fixed topics, as "rows"; pure."""
         rows = fold_in(
             np.asarray(params["topics"]),
             shard.bags,
@@ -461,15 +474,15 @@ class TopicCore(Model):
             threads=how.threads,
             temper=how.temper,
         )
-        found = {"rows": rows, "numbers": shard.numbers, "lengths": shard.bags.lengths}
-        return Stats(found, items=float(len(shard)))
+        arrays = {"rows": rows, "numbers": shard.numbers, "lengths": shard.bags.lengths}
+        return Stats(arrays, items=float(len(shard)))
 
     def totals(self, shard: TopicShard) -> dict[str, float]:
-        """Every word has one topic."""
+        """Return the sum of the counts of each table: every word has one topic."""
         return {"topics": float(shard.bags.lengths.sum())}
 
     def params(self, given: Mapping[str, Any]) -> dict[str, FloatArray]:
-        """Start values as an array of the table's shape; with rows of documents, if they came."""
+        """Return initial parameters as arrays of the right shapes, with documents if given."""
         if set(given) - {DOCUMENTS} != {"topics"}:
             raise StartError(f"start values are given for {sorted(given)}", 'give {"topics": …}')
         params = {"topics": shaped("topics", given["topics"], self.topics.zeros().shape)}
@@ -480,14 +493,14 @@ class TopicCore(Model):
 
 
 def pad_topics(table: FloatArray, dtype: str = "float64") -> FloatArray:
-    """A copy whose rows are filled up with zeros to whole vectors, without tiny numbers."""
+    """Return a copy with rows zero-padded to a multiple of `WIDTH`, and tiny numbers set to 0."""
     n, K = table.shape
-    filled = np.zeros((n, -(-K // WIDTH) * WIDTH), dtype)
-    filled[:, :K] = table
+    padded = np.zeros((n, -(-K // WIDTH) * WIDTH), dtype)
+    padded[:, :K] = table
     tiny = TINY if dtype == "float64" else TINY_SINGLE
     if table.min(initial=1.0) < tiny:
-        filled[filled < tiny] = 0.0
-    return filled
+        padded[padded < tiny] = 0.0
+    return padded
 
 
 def expect_topics(
@@ -497,9 +510,12 @@ def expect_topics(
     words_of: TopicShard | None = None,
     threads: int = 1,
 ) -> kernels.TopicSums:
-    """The soft E-step with tables as `pad_topics` makes them.
+    """Compute the soft E-step; θ and φ are padded by `pad_topics`.
 
-    ``words_of``  the shard whose entries these are, if n_wk is wanted
+    ``entries``   counts by document
+    ``theta``     (documents, padded topics)
+    ``phi``       (words, padded topics)
+    ``words_of``  the shard that the entries belong to if n_wk is needed, else None
     """
     sums = kernels.TopicSums(
         np.empty_like(theta),
@@ -527,28 +543,29 @@ def fold_in(
     threads: int = 1,
     temper: float = 1.0,
 ) -> FloatArray:
-    """p(topic | document) with the topics held fixed (Hofmann 1999), (documents, topics).
+    """Compute p(topic | document) with fixed topics (Hofmann 1999), (documents, topics).
 
-    The mode; for variational Bayes the mean of the posterior; for samplers the mode as if the prior
-    were 1 + α, θ_dk ∝ n_dk + α_k. Words that no topic has are passed over.
+    The mode; for variational Bayes the posterior mean; for samplers the mode as if the prior were
+    1 + α, θ_dk ∝ n_dk + α_k. Words that are in no topic are ignored.
 
     ``topics``    p(word | topic), (topics, words)
-    ``prior``     of the documents' topics
-    ``max_iter``  how many iterations a document gets at most
-    ``tol``       a document is done when none of its proportions changes by more than this
-    ``allowed``   (documents, topics), False where a document cannot have a topic; None: all can
-    ``temper``    a power of the posteriors, as in learning
+    ``prior``     the prior of topic proportions
+    ``max_iter``  the largest number of iterations per document
+    ``tol``       a document has converged when no proportion changes by more than this
+    ``allowed``   (documents, topics), False where a document cannot have a topic; None: no
+                  restrictions
+    ``temper``    the power of posteriors, as in learning
     """
     rule = DocumentPrior(prior.alpha + 1.0) if prior.update == "draw" else prior
     K, averages = len(topics), rule.update == "mean_field"
     theta = pad_topics(rule.begin(bags.lengths, allowed).theta)
-    mass, powers, added = np.zeros_like(theta), theta.copy(), np.zeros(theta.shape[1])
-    added[:K] = rule.alpha - (not averages)
+    mass, powers, pseudo = np.zeros_like(theta), theta.copy(), np.zeros(theta.shape[1])
+    pseudo[:K] = rule.alpha - (not averages)
     phi = pad_topics(topics.T) ** temper if temper != 1.0 else pad_topics(topics.T)
-    how = kernels.FoldingIn(added, averages, LOWEST, TINY, float(temper), max_iter, float(tol))
+    how = kernels.FoldingIn(pseudo, averages, LOWEST, TINY, float(temper), max_iter, float(tol))
     entries = bags.by_document
     tables = (phi, how, theta, powers, mass)
     over_rows(kernels.fold_documents, entries.indptr, threads, entries, *tables)
-    found = (mass if averages else theta)[:, :K]
-    proportions: FloatArray = found / found.sum(axis=1, keepdims=True)
+    rows = (mass if averages else theta)[:, :K]
+    proportions: FloatArray = rows / rows.sum(axis=1, keepdims=True)
     return proportions

@@ -1,7 +1,7 @@
-"""What topic models learn from: documents in shards, and supervision.
+"""The corpus of topic models: documents in shards, and supervision.
 
-Supervision comes in three forms: labels (which topics a document may have), seed words (tokens that
-a topic has beforehand), and frozen topics (rows of p(word | topic) that do not learn).
+Supervision comes in three forms: labels (the topics that a document may have), seed words
+(pseudo-counts of words in a topic), and frozen topics (rows of p(word | topic) that stay fixed).
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ from softcount.text.bags import Bags
 from softcount.text.shards import split_items
 
 HELD_OUT_SEED = 0
-"""Seed of the draw of held-out words: the same documents are always split in the same way."""
+"""Seed for the choice of held-out words: the same documents are always split in the same way."""
 
 UNKNOWN = -1
-"""The label of a document of which nothing is known."""
+"""The label of a document whose topics are unknown."""
 
 MOST_SEED_COUNTS = 2**30
-"""The largest count of a seed word: samplers count in 32 bits, and the corpus comes on top."""
+"""The largest pseudo-count of a seed word: samplers add the corpus's counts to it in 32 bits."""
 
 
 class EntriesByWord(NamedTuple):
-    """The entries of a shard's counts word by word, for the second half of a threaded E-step."""
+    """The entries of a shard's counts by word, for the second half of a threaded E-step."""
 
     indptr: IntArray
     """Word w has the entries from indptr_w to indptr_{w+1}."""
     documents: IntArray
     """The document of each entry."""
     places: IntArray
-    """Where each entry is, document by document."""
+    """The position of each entry in the order by document."""
 
 
 @dataclass(frozen=True, eq=False)
 class TopicShard:
-    """Some documents and their words.
+    """A shard of documents.
 
-    ``numbers``   (documents,): their numbers in the corpus
+    ``numbers``   the documents' numbers in the corpus, (documents,)
     ``bags``      their words
     ``allowed``   (documents, topics): False where a document is known not to have a topic; or None
-    ``held_out``  more words of the same documents, which are kept from learning; or None
+    ``held_out``  held-out words of the same documents; or None
     """
 
     numbers: IntArray
@@ -61,13 +61,16 @@ class TopicShard:
 
     @cached_property
     def own_words(self) -> IntArray | None:
-        """The words that these documents have, if that is less than half of all; else None."""
+        """The words that occur in these documents; None if that is half of the vocabulary or more.
+
+        With few of the words, the E-step works on their columns only.
+        """
         words = np.unique(self.bags.by_document.columns)
         return words if 2 * len(words) < self.bags.n_words else None
 
     @cached_property
     def own_bags(self) -> Bags:
-        """The bags with columns for `own_words` alone."""
+        """The bags with columns for `own_words` only."""
         if self.own_words is None:
             return self.bags
         rows = self.bags.by_document
@@ -76,7 +79,7 @@ class TopicShard:
 
     @cached_property
     def by_word(self) -> EntriesByWord:
-        """`own_bags` word by word."""
+        """The entries of `own_bags` by word."""
         rows = self.own_bags.by_document
         shape = (len(self), self.own_bags.n_words)
         places = np.arange(len(rows.columns))
@@ -90,10 +93,10 @@ class TopicShard:
 class TopicDocuments:
     """A corpus of documents, in memory or on disk.
 
-    ``documents``  all their words: bags, or an archive, of which a shard at a time is in memory
-    ``allowed``    which topics documents may have, as `read_labels` gives it
-    ``cut``        how many documents a shard has, at most; an archive has shards of its own
-    ``held_out``   the share of words that is kept from learning; none of an archive
+    ``documents``  bags, or an archive, of which one shard at a time is in memory
+    ``allowed``    the topics that documents may have, as returned by `read_labels`
+    ``cut``        the largest number of documents in a shard; an archive has its own shards
+    ``held_out``   the proportion of words held out; ignored for an archive
     """
 
     documents: Bags | Archive
@@ -106,31 +109,31 @@ class TopicDocuments:
 
     @property
     def tokens(self) -> float:
-        """All counts added up."""
+        """The sum of all counts."""
         if isinstance(self.documents, Archive):
             return self.documents.tokens
         return float(self.documents.lengths.sum())
 
     @cached_property
     def split(self) -> tuple[Bags, Bags | None]:
-        """The words of documents in memory to learn from, and those held out."""
+        """The training words and the held-out words (None without) of documents in memory."""
         assert isinstance(self.documents, Bags)
         if not self.held_out:
             return self.documents, None
         return hold_out(self.documents, self.held_out)
 
     def name(self, number: int) -> str:
-        """What messages call a document."""
+        """Return the name of a document for messages."""
         if isinstance(self.documents, Archive):
             return self.documents.name(number)
         return f"document {number}"
 
     def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[TopicShard]:
-        """The documents in shards, or in mini-batches shuffled by the seed."""
+        """Return the documents in shards, or in mini-batches shuffled by the seed."""
         if isinstance(self.documents, Archive):
             return _ArchivedShards(self.documents.shards(batch_size, seed), self.allowed)
         n, (bags, held_out) = len(self), self.split
-        if batch_size is None and n <= self.cut:  # all of them, and nothing is copied
+        if batch_size is None and n <= self.cut:  # a single shard: no need to copy
             numbers = np.arange(n)
             return [TopicShard(numbers, bags, select_allowed(self.allowed, numbers), held_out)]
         return [
@@ -146,7 +149,7 @@ class TopicDocuments:
 
 @dataclass(frozen=True, eq=False)
 class _ArchivedShards(Sequence[TopicShard]):
-    """Shards that are read anew whenever one is asked for."""
+    """Shards of an archive, read again on every access."""
 
     parts: Sequence[Any]
     allowed: Any = field(repr=False)
@@ -162,21 +165,21 @@ class _ArchivedShards(Sequence[TopicShard]):
 
 
 def count_words(corpus: TopicDocuments) -> FloatArray:
-    """How often each word occurs; held-out words are not counted: starts must not know them."""
+    """Return the count of each word, (words,), without held-out words, which must not be used."""
     return sum(shard.bags.word_counts for shard in corpus.shards())  # type: ignore[return-value]
 
 
 def with_all_words(corpus: TopicDocuments) -> TopicDocuments:
-    """The same documents, none of whose words are held out."""
+    """Return the same documents without held-out words: all words are for learning."""
     return replace(corpus, held_out=0.0)
 
 
 def hold_out(bags: Bags, share: float) -> tuple[Bags, Bags]:
-    """The documents twice: with the words to learn from, and with those held out.
+    """Split documents into training words and held-out words.
 
-    Every token is held out with the probability ``share``. A document that would be left without a
-    word keeps all of its own, and a word that would be left in no document is never held out: no
-    table could predict it.
+    Every token is held out with probability ``share``. A document that would be left without any
+    word keeps all its words, and a word that would be left in no document is not held out: no model
+    could predict it.
 
     >>> seen, held_out = hold_out(Bags.of(np.full((50, 4), 10)), 0.1)
     >>> seen.lengths.sum() + held_out.lengths.sum(), bool(150 < held_out.lengths.sum() < 250)
@@ -184,12 +187,12 @@ def hold_out(bags: Bags, share: float) -> tuple[Bags, Bags]:
     """
     rows = bags.by_document
     documents = np.repeat(np.arange(len(bags)), np.diff(rows.indptr))
-    broken = np.flatnonzero(rows.value != np.floor(rows.value))
-    if len(broken):
-        d, count = documents[broken[0]], rows.value[broken[0]]
+    fractional = np.flatnonzero(rows.value != np.floor(rows.value))
+    if len(fractional):
+        d, count = documents[fractional[0]], rows.value[fractional[0]]
         raise DataError(
-            f"document {d} has {count:g} of word {rows.columns[broken[0]]}: only whole words can "
-            "be held out",
+            f"document {d} has {count:g} of word {rows.columns[fractional[0]]}: only whole words "
+            "can be held out",
             "use EM() for weighted or scaled documents",
         )
     rng = np.random.default_rng(HELD_OUT_SEED)
@@ -200,7 +203,7 @@ def hold_out(bags: Bags, share: float) -> tuple[Bags, Bags]:
     if not held_out.any():
         raise DataError(
             f"no word could be held out (held_out={share}): the documents are too few or too short",
-            "use EM(), or hold out a larger share",
+            "use EM(), or hold out a larger proportion",
         )
     seen, unseen = (
         Bags.of(sparse.csr_matrix((counts, rows.columns, rows.indptr), bags.matrix.shape))
@@ -210,10 +213,13 @@ def hold_out(bags: Bags, share: float) -> tuple[Bags, Bags]:
 
 
 def read_labels(labels: Any, n: int, n_topics: int) -> Any:
-    """Labels as a sparse matrix (documents, topics) of the topics that a document may have.
+    """Convert labels to a sparse matrix of the topics that each document may have.
 
-    ``labels``  one entry for each document: a topic, -1 if nothing is known, or several topics that
-                the document may have. A row without any entry may have all.
+    Returns (documents, topics), where a row without any entry means that all topics are possible;
+    None if nothing is known of any document.
+
+    ``labels``  one entry for each document: a topic, a list of topics that the document may have,
+                or -1 if unknown
 
     >>> read_labels([1, -1, [0, 2]], 3, 3).toarray().astype(int)
     array([[0, 1, 0], [0, 0, 0], [1, 0, 1]])
@@ -221,28 +227,28 @@ def read_labels(labels: Any, n: int, n_topics: int) -> Any:
     if labels is None:
         return None
     if sparse.issparse(labels) or isinstance(labels, Mapping) or not isinstance(labels, Sized):
-        raise DataError(f"the labels are {brief(labels)}", "give a list, one label a document")
+        raise DataError(f"the labels are {brief(labels)}", "give a list, one label per document")
     if len(labels) != n or not isinstance(labels, Iterable):
         raise DataError(
-            f"there are {n} documents, but {len(labels)} labels", "give one label a document"
+            f"there are {n} documents, but {len(labels)} labels", "give one label per document"
         )
     rows, columns = [], []
     for d, label in enumerate(labels):
-        several = isinstance(label, Iterable) and not isinstance(label, str)
+        is_list = isinstance(label, Iterable) and not isinstance(label, str)
         try:
-            given = list(label) if several else [label]
-            topics = [int(topic) for topic in given]
+            values = list(label) if is_list else [label]
+            topics = [int(value) for value in values]
         except (TypeError, ValueError, OverflowError):
-            given, topics = [], []
-        sound = topics == given and not any(isinstance(topic, bool | np.bool_) for topic in given)
-        if sound and topics == [UNKNOWN]:
+            values, topics = [], []
+        valid = topics == values and not any(isinstance(v, bool | np.bool_) for v in values)
+        if valid and topics == [UNKNOWN]:
             continue
-        # a topic twice: most likely a row of zeros and ones
-        sound = sound and 0 < len(topics) == len(set(topics))
-        if not sound or not all(0 <= topic < n_topics for topic in topics):
+        # a repeated topic is most likely a row of an indicator matrix, zeros and ones
+        valid = valid and 0 < len(topics) == len(set(topics))
+        if not valid or not all(0 <= topic < n_topics for topic in topics):
             raise DataError(
                 f"document {d} has the label {brief(label)}",
-                f"give topics from 0 to {n_topics - 1}, a list of them, or -1 if nothing is known",
+                f"give a topic from 0 to {n_topics - 1}, a list of them, or -1 if unknown",
             )
         rows += [d] * len(topics)
         columns += topics
@@ -252,9 +258,11 @@ def read_labels(labels: Any, n: int, n_topics: int) -> Any:
 
 
 def select_allowed(allowed: Any, documents: IntArray) -> BoolArray | None:
-    """(documents, topics): False where a document cannot have a topic; None if all can have all.
+    """Return (documents, topics), False where a document cannot have a topic.
 
-    ``allowed``  as `read_labels` gives it, of all documents
+    None if no document is restricted.
+
+    ``allowed``  of all documents, as returned by `read_labels`
     """
     if allowed is None:
         return None
@@ -277,13 +285,13 @@ def count_seed_words(
     columns: Mapping[Any, int],
     n_topics: int,
 ) -> Any:
-    """Seed words as tokens that a topic has beforehand: sparse (topics, words), whole numbers.
+    """Convert seed words to pseudo-counts: sparse (topics, words), whole numbers.
 
-    ``seed_words``  topic → words, or a list of such (topic 0, 1, …); words that never occur in
-                    the corpus are passed over
-    ``strength``    a seed word counts as often as ``strength`` times the word occurs, at least once
-    ``word_counts`` how often each word occurs, (words,)
-    ``columns``     the column of each word
+    ``seed_words``   topic → words, or a list of lists of words (topic 0, 1, …); words that never
+                     occur in the corpus are ignored
+    ``strength``     the pseudo-count of a seed word is this times its count, and at least 1
+    ``word_counts``  the count of each word in the corpus, (words,)
+    ``columns``      the column of each word
 
     >>> columns = {"cup": 0, "goal": 1, "oil": 2}
     >>> count_seed_words({1: ["oil"]}, 0.5, np.array([4, 2, 6]), columns, 2).toarray()
@@ -298,44 +306,48 @@ def count_seed_words(
         hint = "give a mapping from topics to lists of words"
         raise DataError(f"seed_words={brief(seed_words)}", hint)
     table = sparse.lil_matrix((n_topics, len(word_counts)), dtype=np.int64)
-    for given, words in pairs:
+    for key, words in pairs:
         try:
-            topic = int(given)  # files have the numbers as strings
+            topic = int(key)  # the keys are strings in settings from a file
         except (TypeError, ValueError):
             topic = None
-        if topic is None or not (isinstance(given, str) or topic == given):
-            raise DataError(f"seed_words: {brief(given)} is no topic", "topics are whole numbers")
+        if topic is None or not (isinstance(key, str) or topic == key):
+            raise DataError(f"seed_words: {brief(key)} is not a topic", "topics are whole numbers")
         if not 0 <= topic < n_topics:
             raise DataError(
-                f"there are seeds for topic {topic}", f"topics go from 0 to {n_topics - 1}"
+                f"there are seed words for topic {topic}",
+                f"topics are numbered from 0 to {n_topics - 1}",
             )
         if isinstance(words, str) or not isinstance(words, Iterable):
-            raise DataError(f"the seeds of topic {topic} are {brief(words)}", "give a list")
+            raise DataError(
+                f"the seed words of topic {topic} are {brief(words)}", "give a list of words"
+            )
         for word in words:
             if not isinstance(word, Hashable):
                 hint = "give a list of words for each topic"
-                raise DataError(f"{brief(word)} is no seed word", hint)
+                raise DataError(f"{brief(word)} is not a word", hint)
             column = columns.get(word)
             if column is None or not word_counts[column]:
                 continue
             count = strength * word_counts[column]
             if count > MOST_SEED_COUNTS:
                 hint = "lower seed_strength"
-                raise LearnerError(f"a seed word would count {count:g} times", hint)
+                raise LearnerError(f"a seed word would get the pseudo-count {count:g}", hint)
             table[topic, column] = max(1, round(float(count)))
     if not table.nnz:
         raise DataError(
             "none of the seed words is in the corpus",
-            "give words as the vectorizer makes them: in lower case, as a rule",
+            "give words in the form that the vectorizer produces, which is usually lower case",
         )
     return table.tocsr()
 
 
 def read_frozen_topics(frozen: Any, columns: Mapping[Any, int], n_topics: int) -> FloatArray:
-    """The first topics, which do not learn: p(word | topic), (frozen, words).
+    """Return the first topics, which stay fixed: p(word | topic), (frozen, words).
 
-    ``frozen``  an array with a row for each topic; or a list of mappings from words to weights, of
-                which those that have no column are passed over
+    ``frozen``   an array with a row for each topic; or a list of mappings from words to weights,
+                 where words without a column are ignored
+    ``columns``  the column of each word
     """
     try:
         rows = list(frozen)
@@ -346,7 +358,7 @@ def read_frozen_topics(frozen: Any, columns: Mapping[Any, int], n_topics: int) -
                     rows[k][columns[word]] = row[word]
         table = np.array(rows, np.float64)
     except (TypeError, ValueError) as error:
-        message = f"frozen_topics={brief(frozen)} are no topics: {error}"
+        message = f"frozen_topics={brief(frozen)} are not topics: {error}"
         raise DataError(message, FROZEN_HINT) from error
     if table.ndim != 2 or table.shape[1] != len(columns):
         raise DataError(
@@ -354,7 +366,9 @@ def read_frozen_topics(frozen: Any, columns: Mapping[Any, int], n_topics: int) -
             FROZEN_HINT,
         )
     if not (np.isfinite(table) & (table >= 0.0)).all() or not table.any(axis=1).all():
-        raise DataError("a frozen topic has no words, or a weight that is no weight", FROZEN_HINT)
+        raise DataError(
+            "a frozen topic has no words, or a weight that is negative or not finite", FROZEN_HINT
+        )
     if len(table) >= n_topics:
         raise DataError(
             f"{len(table)} of {n_topics} topics are frozen: there is nothing to learn",

@@ -1,4 +1,4 @@
-"""`PLSA` and `LDA`, as users call them."""
+"""The estimators `PLSA` and `LDA`."""
 
 from __future__ import annotations
 
@@ -40,12 +40,15 @@ if TYPE_CHECKING:
     from softcount.learners.base import Learner
 
 FEW_DOCUMENTS, FEW_SHORT_RUNS = 2000, 3
-"""Starts are tried for so few documents; more are much alike, and one is warmed up."""
+"""Up to this many documents, this many random starts are tried in short runs.
+
+With more documents the starts hardly differ, so one is warmed up.
+"""
 
 BLOCK = 1 << 16
-"""Words whose probabilities are worked out together."""
+"""Number of entries (document, word) whose probabilities are computed together."""
 
-FOR_LABELS = "What is known of documents' topics is given as labels= (-1 where nothing is known)"
+FOR_LABELS = "Pass known topics of documents as labels= (-1 where unknown)"
 
 
 class TopicModel(  # type: ignore[misc]  # short_runs may be None
@@ -57,54 +60,54 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
     Estimator,
     BaseEstimator,  # type: ignore[misc]
 ):
-    """What PLSA and LDA share: learning, folding in, scoring, retrieval, generating."""
+    """Base class of PLSA and LDA: learning, folding in, scoring, retrieval, generation."""
 
     default_learner = TopicCore.default_learner
     core_: TopicCore
     documents_: FloatArray
-    """p(topic | document) of the documents learned from, (documents, topics).
+    """p(topic | document) of the training documents, (documents, topics).
 
-    For learners to which documents' rows are parameters as topics are (EM, HardEM, MonteCarloEM,
-    IncrementalEM, VariationalBayes), these are the rows of learning's last state: what belongs to
-    ``topics_`` and to the last entry of ``trace_``, whether learning had come to an end or not.
-    For others (OnlineEM and StochasticVB, `partial_fit`, samplers, and `TemperedEM`, which keeps
-    some words from learning) they are folded in, as `transform` does: the topics stay as they are.
+    Some learners treat these rows as parameters, just like the topics (EM, HardEM, MonteCarloEM,
+    IncrementalEM, VariationalBayes). They then belong to the final state, consistent with
+    ``topics_`` and the last entry of ``trace_``, whether or not learning had converged. For the
+    others (OnlineEM and StochasticVB, `partial_fit`, samplers, and `TemperedEM`, which holds out
+    some words) the documents are folded in, as `transform` does: the topics stay fixed.
     """
     weights_: FloatArray
-    """Each topic's share of all words, (topics,)."""
+    """The proportion of all words that each topic accounts for, (topics,)."""
     temper_: float
-    """The power of posteriors that learning ended with, and documents are folded in with."""
+    """The power of posteriors at the end of learning, also used for folding in."""
     n_iter_: int
     _seed_counts: Any
-    """Tokens that topics have beforehand, sparse (topics, words); or None."""
+    """Pseudo-counts of seed words, sparse (topics, words); or None."""
     _frozen_rows: FloatArray | None
-    """p(word | topic) of the first topics, if these do not learn, (frozen, words)."""
+    """p(word | topic) of the first topics, if these are kept fixed, (frozen, words)."""
     _training_documents: TopicDocuments | None
-    """The documents learned from, with all their words; None if they are gone."""
+    """The training documents with all their words; None if they are no longer available."""
     _index: retrieval.DocumentIndex | None
     _progress: StreamProgress
-    """How far `partial_fit` has come, if it was called."""
+    """The state of `partial_fit`, if it was called."""
 
-    # what learners may ask
+    # capabilities that learners may require
     _holds_out = True
     _learns_priors = True
 
     def _lacks_sampler(self) -> str:
         if self.frozen_topics is None or not len(self.frozen_topics):
             return ""
-        return f"a collapsed sampler of {self._display_name} cannot hold topics frozen"
+        return f"the collapsed sampler of {self._display_name} cannot hold topics frozen"
 
     @property
     @abstractmethod
     def _smoothing(self) -> Mapping[str, float]:
-        """What is added to every count of a topic in a document, and of a word in a topic."""
+        """Pseudo-counts of each topic in a document ("documents") and word in a topic ("words")."""
 
     @property
     def _update(self) -> Update:
-        """What the learner makes of counts."""
+        """How the learner updates tables from counts: maximise, mean field or draw."""
         return self._learner.m
 
-    # what was learned
+    # fitted attributes
     @property
     def topics_(self) -> FloatArray:
         """p(word | topic), (topics, words)."""
@@ -114,9 +117,9 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
 
     @property
     def document_smoothing_(self) -> FloatArray:
-        """What is added to every count of a topic in a document, (topics,).
+        """The pseudo-count of each topic in a document, (topics,).
 
-        As the parameter says, or as it was learned (`CollapsedGibbs(optimise=…)`).
+        Taken from the parameter ``smoothing``, or learned (`CollapsedGibbs(optimise=…)`).
         """
         self._require_fit()
         prior = self.core_.document_prior
@@ -124,9 +127,10 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
 
     @property
     def params_(self) -> dict[str, FloatArray]:
-        """The learned tables: "topics", and "documents" as ``documents_``.
+        """The learned tables: "topics", and "documents", the same as ``documents_``.
 
-        They may be given back as ``init``: the topics are begun with, the documents' rows are not.
+        They can be passed as ``init``: learning then starts from these topics, but not from the
+        documents' rows.
         """
         return {"topics": np.array(self.topics_), "documents": np.array(self.documents_)}
 
@@ -135,7 +139,7 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         return self.core_.n_topics
 
     def top_words(self, n: int = 10) -> list[list[tuple[Any, float]]]:
-        """The words that mark each topic, with their probabilities."""
+        """Return the most characteristic words of each topic, with their probabilities."""
         self._require_fit()
         check_whole("n", n)
         return telling_words(self.weights_, self.topics_, self.word_names(), n)
@@ -152,10 +156,10 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
     ) -> Self:
         """Learn from documents: texts, lists of words, counts, or an `Archive`.
 
-        ``y``       is not looked at, and warned of if there is any: topics are no classes
-        ``labels``  what is known of each document's topics: a topic, -1 for nothing, or a list of
-                    the topics that it may have
-        ``init``    start values, instead of what the model was made with
+        ``y``       ignored, with a warning if it is given: topics are not classes
+        ``labels``  known topics of each document: a topic, a list of the topics that it may have,
+                    or -1 if unknown
+        ``init``    initial parameters, overriding the parameter ``init`` of the model
 
         For the other options see `softcount.core.estimator.FitOptions`.
         """
@@ -174,7 +178,7 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         corpus = self._corpus(X, labels, first=True)
         if not corpus.tokens:
             raise DataError(
-                "there is nothing to learn from: every document is empty", "look at the counts"
+                "there is nothing to learn from: every document is empty", "check the counts"
             )
         self._seed_counts = self._frozen_rows = None
         if self.seed_words is not None or self.frozen_topics is not None:
@@ -191,7 +195,7 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         return self._corpus(X)
 
     def _corpus(self, X: Any, labels: Any = None, *, first: bool = False) -> TopicDocuments:
-        """Documents as users give them; ``first``: these say what to expect of others."""
+        """Read the user's documents; ``first``: they define the vocabulary."""
         if isinstance(X, Archive):
             self._adopt_archive(X, first=first)
         documents = X if isinstance(X, Archive) else self._read_documents(X, first=first)
@@ -204,18 +208,18 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         return 0 if self._frozen_rows is None else len(self._frozen_rows)
 
     def _seed_smoothing(self) -> Any:
-        """What seed words add to counts, (topics, words); or 0."""
+        """Return the pseudo-counts of seed words, (topics, words); 0 if there are none."""
         return 0.0 if self._seed_counts is None else self._seed_counts.toarray()
 
     def _make_core(self, n_words: int, prior: DocumentPrior | None = None) -> TopicCore:
-        """The model; ``prior`` of the documents' topics if it is not as the smoothing says."""
-        K, added = self.n_components, self._smoothing
-        # adding a to every count gives the mode under 1 + a, and the mean under a
+        """Build the model; ``prior`` of topic proportions overrides the one from ``smoothing``."""
+        K, smoothing = self.n_components, self._smoothing
+        # adding a to every count gives the mode under Dir(1 + a), and the mean under Dir(a)
         mode = self._update == "maximise"
         frozen = None if self._frozen_rows is None else np.arange(K) < self._n_frozen
-        alpha = added["words"] + mode + self._seed_smoothing()
+        alpha = smoothing["words"] + mode + self._seed_smoothing()
         topics = Columns((K, n_words), alpha, frozen=frozen)
-        prior = prior or DocumentPrior(np.full(K, added["documents"] + mode), self._update)
+        prior = prior or DocumentPrior(np.full(K, smoothing["documents"] + mode), self._update)
         return TopicCore(type(self).__name__, topics, prior, dtype=self.dtype)
 
     def _n_short_runs(self, corpus: TopicDocuments, start: Any) -> int:
@@ -225,19 +229,20 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
 
     def _start_values(self, core: TopicCore, corpus: TopicDocuments, init: Any) -> Any:
         if init is None:
-            # anchors where EM is to climb, once, to topics whose numbers mean nothing
+            # anchors for a single run of batch EM without supervision: anchor words give topics in
+            # no particular order, so they do not fit numbered topics
             known = (self.seed_words, self.frozen_topics, corpus.allowed, self.short_runs or None)
             learner = self._learner
-            climbs = (learner.e, learner.m, learner.n_init) == ("soft", "maximise", 1)
-            climbs = climbs and learner.schedule.batch_size is None
-            init = "anchors" if climbs and all(each is None for each in known) else "random"
+            batch_em = (learner.e, learner.m, learner.n_init) == ("soft", "maximise", 1)
+            batch_em = batch_em and learner.schedule.batch_size is None
+            init = "anchors" if batch_em and all(each is None for each in known) else "random"
         if isinstance(init, Mapping):
             return self._guide_start(core.params(init))
         if isinstance(init, str) and init == "random":
             word_counts = count_words(corpus)
 
             def draw(rng: np.random.Generator) -> Params:
-                """Topics near the frequencies of all words, each a little another way."""
+                """Draw topics near the corpus frequencies, each perturbed at random."""
                 factors = rng.uniform(0.5, 1.5, (core.n_topics, len(word_counts)))
                 mass = (word_counts + 0.1) * factors
                 return self._guide_start({"topics": mass / mass.sum(axis=1, keepdims=True)})
@@ -247,11 +252,15 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
             rng = np.random.default_rng(self._seed())
             return self._guide_start({"topics": anchor_topics(corpus.shards(), core.n_topics, rng)})
         raise LearnerError(
-            f"init={init!r} is not known here", "choose 'random' or 'anchors', or give tables"
+            f"init={init!r} is not supported here", "choose 'random' or 'anchors', or give tables"
         )
 
     def _guide_start(self, params: Params) -> Params:
-        """A start that begins with the seeds where they belong, and with frozen topics."""
+        """Adapt initial topics to the supervision.
+
+        Raise the probability of each seed word in its own topics and lower it in the others, and
+        set the frozen topics.
+        """
         topics = np.array(params["topics"])
         if self._seed_counts is not None:
             seeded = self._seed_counts.toarray() > 0
@@ -263,23 +272,23 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         return {"topics": topics}
 
     def _read_params(self, core: TopicCore, corpus: TopicDocuments, given: Any) -> Params:
-        """Tables as arrays; rows of documents, if there are such, must be those of the corpus."""
+        """Return tables as arrays; documents' rows, if given, must match the corpus."""
         params = core.params(given)
         rows = params.get(DOCUMENTS)
         if rows is not None and len(rows) != len(corpus):
             raise DataError(
-                f"there are {len(corpus)} documents, and topics of {len(rows)}",
-                "give the documents that the rows belong to, or the topics alone",
+                f"there are {len(corpus)} documents, but topic proportions of {len(rows)}",
+                "give the documents that the rows belong to, or only the topics",
             )
         return params
 
-    def _keep_fit(self, core: TopicCore, corpus: TopicDocuments, found: Fit) -> None:
-        if found.priors:
-            core.document_prior = DocumentPrior(found.priors["documents"], self._update)
-        super()._keep_fit(core, corpus, found)
+    def _keep_fit(self, core: TopicCore, corpus: TopicDocuments, fit: Fit) -> None:
+        if fit.priors:
+            core.document_prior = DocumentPrior(fit.priors["documents"], self._update)
+        super()._keep_fit(core, corpus, fit)
 
     def _keeps_local(self, corpus: TopicDocuments) -> bool:
-        """Whether the documents' rows are part of what is learned, and are kept: see documents_."""
+        """Return whether documents' rows are parameters and are kept; see ``documents_``."""
         learner, schedule = self._learner, self._learner.schedule
         return not (learner.m == "draw" or schedule.held_out or schedule.shuffles)
 
@@ -290,9 +299,9 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         self.weights_ = lengths @ self.documents_ / lengths.sum()
 
     def _keep_documents(self, corpus: TopicDocuments, rows: FloatArray | None = None) -> FloatArray:
-        """Keep the documents' rows (or fold them in), and remember where they can be found.
+        """Store the documents' rows (None: fold them in) and keep a reference to the corpus.
 
-        Gives how long they are.
+        Returns the documents' lengths in words, (documents,).
         """
         self._training_documents, self._index = with_all_words(corpus), None
         if rows is None:
@@ -306,13 +315,13 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
 
     # learning from a stream of documents
     def partial_fit(self, X: Any, y: Any = None, *, labels: Any = None) -> Self:
-        """Learn from some documents, and from more with every call; see `fit` for ``labels``.
+        """Learn incrementally from a batch of documents; see `fit` for ``labels``.
 
-        The first documents say which words there are; those that come later with others lose these.
-        Give a ``vectorizer`` that knows its words to have all. A model that was fitted or loaded
-        goes on from there. After a call ``documents_`` are the documents of that call, and
-        ``trace_`` has a step for every mini-batch so far, with its figures before it was learned
-        from: how well what came was predicted.
+        The first call fixes the vocabulary; later words that are not in it are ignored. Pass a
+        ``vectorizer`` with a fixed vocabulary to keep all words. A model that was fitted or loaded
+        continues from there. After a call ``documents_`` has the documents of that call, and
+        ``trace_`` has an entry for every mini-batch so far, evaluated before the model learned from
+        it: how well new documents were predicted.
         """
         warn_of_ignored(self, y, FOR_LABELS)
         with all_or_nothing(self):
@@ -336,7 +345,7 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         return None if self.learner is None else self._learner
 
     def _continue(self, X: Any, labels: Any) -> tuple[StreamProgress, TopicCore, TopicDocuments]:
-        """Where learning stands, and the documents that come now."""
+        """Return the state of learning, the model, and the new documents."""
         _, steps = stream_learner(self._stream_learner)
         if not hasattr(self, "raw_params_"):
             core, corpus = self._bind(X, labels)
@@ -346,7 +355,7 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         self._check_settings()
         corpus = self._corpus(X, labels)
         progress = getattr(self, "_progress", None)
-        if progress is None:  # what a fitted or loaded model has seen
+        if progress is None:  # after fit or load: reconstruct the counts from the topics
             n, topic_counts = len(self.documents_), float(self._lengths.mean()) * self.weights_
             counts = {"topics": self._recover_counts(self.topics_, topic_counts, n)}
             batches = -(-n // steps.batch_size)
@@ -358,60 +367,64 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
     def _recover_counts(
         self, topics: FloatArray, topic_counts: FloatArray, items: float
     ) -> FloatArray:
-        """The counts of one item behind the topics, without the smoothing, (topics, words).
+        """Recover the mean counts per item from the smoothed topics, (topics, words).
 
-        ``topic_counts``  how many words of an item each topic has, (topics,)
+        ``topic_counts``  the mean number of words per item in each topic, (topics,)
         """
-        added = np.broadcast_to(self._smoothing["words"] + self._seed_smoothing(), topics.shape)
-        totals = items * topic_counts[:, None] + added.sum(axis=1, keepdims=True)
-        counts: FloatArray = np.maximum(totals * topics - added, 0.0) / items
-        frozen = self._n_frozen  # to these nothing was added
+        pseudo = np.broadcast_to(self._smoothing["words"] + self._seed_smoothing(), topics.shape)
+        totals = items * topic_counts[:, None] + pseudo.sum(axis=1, keepdims=True)
+        counts: FloatArray = np.maximum(totals * topics - pseudo, 0.0) / items
+        frozen = self._n_frozen  # frozen topics are not smoothed
         counts[:frozen] = topic_counts[:frozen, None] * topics[:frozen]
         return counts
 
     # inference
     def transform(self, X: Any) -> FloatArray:
-        """p(topic | document), (documents, topics), folded in: the topics stay as they are.
+        """Return p(topic | document), (documents, topics), by folding in: the topics stay fixed.
 
-        A document without any known word has all topics alike.
+        A document without any known word has the same probability of every topic.
         """
         self._require_fit()
         return self._fold_in(self._corpus(X))[0]
 
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> FloatArray:
-        """Learn, and give p(topic | document) of what was learned from, as `transform` does.
+        """Learn, then return p(topic | document) of the training documents as `transform` does.
 
-        ``documents_`` has the rows that learning itself ended with. ``y`` is not looked at: in a
-        pipeline it is for a later step. For options see `fit`.
+        ``documents_``, by contrast, has the rows at the end of learning. ``y`` is ignored: in a
+        pipeline it is meant for a later step. For options see `fit`.
         """
         return self.fit(X, **options).fold_in_training_documents()
 
     def fold_in_training_documents(self) -> FloatArray:
-        """p(topic | document) of the documents learned from, folded in with what is known of them.
+        """Return p(topic | document) of the training documents, folded in with their labels.
 
-        What `transform` says of such documents, however far learning came: ``documents_`` has the
-        rows of learning's own last state.
+        This is what `transform` gives for such documents, whether or not learning had converged;
+        ``documents_`` has the rows of the final state of learning.
         """
         self._require_fit()
         if self._training_documents is None:
-            raise DataError("the documents learned from are gone", "use transform(documents)")
+            raise DataError(
+                "the training documents are no longer available", "use transform(documents)"
+            )
         return self._fold_in(self._training_documents)[0]
 
     def _fold_in(self, corpus: TopicDocuments) -> tuple[FloatArray, FloatArray]:
-        """p(topic | document) with the topics held fixed, and how long each document is."""
+        """Return p(topic | document) with fixed topics, and each document's length in words."""
         rows, lengths = np.empty((len(corpus), self.core_.n_topics)), np.empty(len(corpus))
-        how = EStep(temper=self.temper_)
+        e_step = EStep(temper=self.temper_)
         with open_session(self.core_, with_all_words(corpus), self.engine) as session:
             for shard in range(len(session)):
-                found = session.expect(self.core_.fold, self.raw_params_, how, [shard]).counts
-                which = found["numbers"]
-                rows[which], lengths[which] = found["rows"], found["lengths"]
+                folded = session.expect(self.core_.fold, self.raw_params_, e_step, [shard]).counts
+                documents = folded["numbers"]
+                rows[documents], lengths[documents] = folded["rows"], folded["lengths"]
         return rows, lengths
 
     def score_samples(self, X: Any) -> FloatArray:
-        """log p(words of a document | its folded-in topics); −inf for what no topic can say.
+        """Return log p(words of a document | its folded-in topics), (documents,).
 
-        The topics are fitted to the very words that are scored: for unseen words see
+        −inf if a word of the document has probability 0 under all its topics.
+
+        The proportions are fitted to the same words that are scored: for a held-out score see
         `softcount.metrics.completion`.
         """
         self._require_fit()
@@ -423,19 +436,22 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
             owners = np.repeat(np.arange(n), np.diff(rows.indptr))
             p = np.empty(len(owners))  # p(w | d) of every entry
             for first in range(0, len(owners), BLOCK):
-                some = slice(first, first + BLOCK)
-                of_documents = theta[shard.numbers[owners[some]]]
-                p[some] = np.einsum("ik,ik->i", of_documents, phi[rows.columns[some]])
+                block = slice(first, first + BLOCK)
+                proportions = theta[shard.numbers[owners[block]]]
+                p[block] = np.einsum("ik,ik->i", proportions, phi[rows.columns[block]])
             with np.errstate(divide="ignore"):
                 logs[shard.numbers] = np.bincount(owners, rows.value * np.log(p), minlength=n)
         return logs
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The mean of `score_samples`."""
+        """Return the mean of `score_samples`."""
         return float(np.mean(self.score_samples(X)))
 
     def generate(self, n: int = 1, random_state: Any = 0) -> Any:
-        """New documents, of topics as documents seen had: in the form of those learned from."""
+        """Generate new documents, in the same form as the training documents.
+
+        Each has the topic proportions of a random training document, and the length of another.
+        """
         self._require_fit()
         check_whole("n", n)
         rng = np.random.default_rng(random_state)
@@ -450,10 +466,10 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         return self._write_documents(counts, rng)
 
     def for_pyldavis(self, X: Any) -> dict[str, Any]:
-        """What ``pyLDAvis.prepare(**inputs)`` takes (Sievert & Shirley 2014).
+        """Return the arguments of ``pyLDAvis.prepare(**inputs)`` (Sievert & Shirley 2014).
 
-        It wants rows that add up to 1, and neither empty documents nor words that never occur: both
-        are left out. A topic of which no word is left has all words alike.
+        pyLDAvis requires rows that sum to 1, and no empty documents or words that never occur: both
+        are left out. A topic without any remaining word becomes uniform.
 
         >>> from softcount import LDA
         >>> notes = ["cup match goal", "goal cup team", "oil price rise", "price oil market"]
@@ -466,8 +482,8 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         word_counts = count_words(corpus)
         full, used = np.flatnonzero(lengths > 0.0), np.flatnonzero(word_counts > 0.0)
         if not len(full):
-            hint = "give those that were learned from"
-            raise DataError("there is no document that has a word", hint)
+            hint = "give the documents that the model was fitted to"
+            raise DataError("no document has a word that the model knows", hint)
         phi, theta = self.topics_[:, used], theta[full]
         phi = np.where(phi.any(axis=1, keepdims=True), phi, 1.0)
         return {
@@ -481,17 +497,17 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
     # retrieval
     @property
     def index_(self) -> retrieval.DocumentIndex | None:
-        """What finds the documents learned from; None if they are on disk, or were never there."""
+        """The index that `similar` searches; None if the documents are on disk or unavailable."""
         corpus = self._training_documents
         if self._index is None and corpus is not None and isinstance(corpus.documents, Bags):
             self._index = self._make_index(corpus)
         return self._index
 
     def index(self, X: Any) -> Self:
-        """Let these documents be what `similar` finds, instead of those learned from.
+        """Make `similar` search these documents instead of the training documents.
 
-        All of them are kept in memory: 12 bytes for every different word of each document, and 8
-        for each topic of each document.
+        All of them are kept in memory: per document, 12 bytes for each distinct word and 8 for each
+        topic.
         """
         self._require_fit()
         self._index = self._make_index(self._corpus(X))
@@ -505,20 +521,23 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         return retrieval.DocumentIndex.of(bags, vectors)
 
     def similar(self, query: Any, n: int = 10, words: float = 0.0) -> list[tuple[int, float]]:
-        """The documents most like a query: (number, score), best first.
+        """Return the documents most similar to a query: (number, score), best first.
 
-        The score is the cosine of topics, those of all words of a document put together, mixed with
-        the cosine of the words themselves (tf-idf), which counts for the share ``words``: see
-        `softcount.topics.retrieval`. A query without any known word finds nothing.
+        score = (1 − words) · cosine of topic vectors + words · cosine of tf-idf vectors, where the
+        topic vector of a document sums over its words: see `softcount.topics.retrieval`. A query
+        without any known word has no matches.
 
-        ``query``  one document, as the model was given them: a text, a list of words, or counts
+        ``query``  one document in the form of the training documents: a text, a list of words, or
+                   counts
+        ``n``      the number of documents to return
+        ``words``  the weight of tf-idf, 0 to 1
         """
         self._require_fit()
         index = self.index_
         if index is None:
             raise DataError(
-                "there are no documents to be found: they are on disk, or were not saved",
-                "say which by model.index(documents)",
+                "there are no documents to search: they are on disk, or were not saved",
+                "index them with model.index(documents)",
             )
         bags = self._read_documents(_as_documents(query), first=False)
         vectors = index.tf_idf.topic_vectors(bags, self.topics_, self.weights_)
@@ -528,53 +547,53 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
     def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
         if self.n_components != self.core_.n_topics:
             raise LearnerError(
-                f"the model has {self.core_.n_topics} topics, but n_components="
-                f"{self.n_components} since",
+                f"the model has {self.core_.n_topics} topics, but n_components was changed to "
+                f"{self.n_components}",
                 "fit it again, or set n_components back",
             )
         arrays, facts = self._store_words()
         prior = self.core_.document_prior
-        own: dict[str, Array] = {
+        more_arrays: dict[str, Array] = {
             "documents": self.documents_,
             "weights": self.weights_,
             "prior": prior.alpha,
         }
         if self._seed_counts is not None:
-            own["seeds"] = np.array(sparse.find(self._seed_counts), np.int64)
+            more_arrays["seeds"] = np.array(sparse.find(self._seed_counts), np.int64)
         if self.index_ is not None:
-            own |= self.index_.arrays()
+            more_arrays |= self.index_.arrays()
         if hasattr(self, "_progress"):
-            seen = self._progress
-            topic_counts = seen.counts["topics"].sum(axis=1)
-            own["online"] = np.array([seen.items, seen.batches, *topic_counts])
-        own_facts = {"rows": prior.update, "frozen": self._n_frozen, "temper": self.temper_}
-        return arrays | own, facts | own_facts
+            progress = self._progress
+            topic_counts = progress.counts["topics"].sum(axis=1)
+            more_arrays["online"] = np.array([progress.items, progress.batches, *topic_counts])
+        more_facts = {"rows": prior.update, "frozen": self._n_frozen, "temper": self.temper_}
+        return arrays | more_arrays, facts | more_facts
 
     def rebuilt(self, stored: store.Stored, given: Mapping[str, Any]) -> TopicCore:
         self._check_settings()
         K, V = self.n_components, self.n_features_in_
         topics = numbers(stored, store.TABLE + "topics", (K, V))
-        # what is known of topics
+        # supervision
         self._seed_counts = None
         if "seeds" in stored.arrays:
             table = numbers(stored, "seeds", (3, None))
             if (table != np.rint(table)).any() or table.max(initial=0.0) >= 2**53:
-                raise StoreError("the counts of seed words are no whole numbers", AGAIN)
+                raise StoreError("the counts of seed words are not whole numbers", AGAIN)
             rows, columns, times = table.astype(np.int64)
             if times.min(initial=1) < 1:
                 raise StoreError("seed words have no counts", AGAIN)
             self._seed_counts = sparse.csr_matrix((times, (rows, columns)), topics.shape)
         frozen = stored.meta["frozen"]
         if not isinstance(frozen, int) or not 0 <= frozen < K:
-            raise StoreError(f"{frozen!r} is no number of frozen topics", AGAIN)
+            raise StoreError(f"{frozen!r} is not a valid number of frozen topics", AGAIN)
         self._frozen_rows = topics[:frozen] if frozen else None
-        if self.frozen_topics is None:  # an array is no setting that a file can hold
+        if self.frozen_topics is None:  # arrays are not stored among the settings
             self.frozen_topics = self._frozen_rows
-        # how far `partial_fit` had come
+        # the state of `partial_fit`
         if "online" in stored.arrays:
             items, batches, *topic_counts = numbers(stored, "online", (2 + K,))
             if min(items, batches) < 1 or min(topic_counts) < 0.0:
-                raise StoreError("the progress of learning makes no sense", AGAIN)
+                raise StoreError("the stored state of partial_fit is invalid", AGAIN)
             counts = {"topics": self._recover_counts(topics, np.array(topic_counts), items)}
             self._progress = StreamProgress({"topics": topics}, counts, items, int(batches))
         # words and documents
@@ -586,12 +605,12 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
             self._index = retrieval.DocumentIndex.restore(stored, K, V)
         self.temper_ = float(stored.meta["temper"])
         if not 0.0 < self.temper_ < np.inf:
-            raise StoreError(f"{self.temper_} is no power of posteriors", AGAIN)
+            raise StoreError(f"{self.temper_} is not a valid power of posteriors", AGAIN)
         alpha, update = numbers(stored, "prior", (K,)), stored.meta["rows"]
         if update not in ("maximise", "mean_field", "draw"):
-            raise StoreError(f"{update!r} is no way to learn", AGAIN)
+            raise StoreError(f"{update!r} is not a known update of topic proportions", AGAIN)
         if not self._smoothing["documents"] and (alpha != 1.0).any():
-            raise StoreError("there is a prior of documents, but no smoothing of them", AGAIN)
+            raise StoreError("there is a prior of topic proportions, but no smoothing", AGAIN)
         return self._make_core(V, DocumentPrior(alpha, update))
 
     def __sklearn_tags__(self) -> Any:
@@ -602,21 +621,21 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
 
 
 def _whole_if_possible(counts: FloatArray) -> FloatArray | IntArray:
-    """Counts as whole numbers, if that is what they are."""
+    """Return counts as integers if all of them are whole."""
     whole = np.rint(counts)
     return whole.astype(np.int64) if np.array_equal(whole, counts) else counts
 
 
 def _read_proportions(stored: store.Stored, name: str, shape: tuple[int | None, ...]) -> FloatArray:
-    """Rows that add up to one."""
+    """Read rows of proportions, which must sum to one."""
     rows = numbers(stored, name, shape)
     if not len(rows) or (rows < 0.0).any() or not np.allclose(rows.sum(axis=-1), 1.0):
-        raise DataError(f"{name} are no proportions: they do not add up to one")
+        raise DataError(f"{name} are not proportions: they do not sum to one")
     return rows
 
 
 def _as_documents(query: Any) -> Any:
-    """A single document as documents are given."""
+    """Wrap a single document in the form that `transform` accepts."""
     if hasattr(query, "to_frame"):  # a row of a data frame
         return query.to_frame().T
     if sparse.issparse(query) and query.ndim == 1:
@@ -624,26 +643,26 @@ def _as_documents(query: Any) -> Any:
     if getattr(query, "ndim", 1) != 2:
         return [query]
     if query.shape[0] != 1:
-        raise DataError(f"the query has {query.shape[0]} rows", "ask for one document at a time")
+        raise DataError(f"the query has {query.shape[0]} rows", "give one document at a time")
     return query
 
 
 class PLSA(TopicModel):
     """Probabilistic latent semantic analysis (Hofmann 1999): p(w | d) = Σ_k θ_dk φ_kw.
 
-    ``n_components``   how many topics (20)
-    ``smoothing``      what is added to every count of a word in a topic (0)
-    ``seed_words``     words that belong to a topic: {topic: [word, …]}
-    ``seed_strength``  a seed word counts for its topic as often again as so many times the corpus
-                       has it (1)
-    ``frozen_topics``  the first topics, which stay as they are: rows of p(word | topic), or
-                       mappings from words to weights
-    ``init``           'anchors' (words that one topic alone has; Arora et al. 2013), 'random', or
-                       tables {"topics": …}. None: anchors for EM; at random for other learners, for
-                       several runs or short runs, and if something is known of topics
-    ``short_runs``     try so many random starts by two quick passes each; go on from the best.
-                       None: three for a few documents, one for many
-    ``dtype``          'float32' takes less memory and time, at seven digits
+    ``n_components``   number of topics (20)
+    ``smoothing``      pseudo-count added to every count of a word in a topic (0)
+    ``seed_words``     words known to belong to a topic: {topic: [word, …]}
+    ``seed_strength``  a seed word gets this many times its corpus count as a pseudo-count in its
+                       topic (1)
+    ``frozen_topics``  the first topics, which stay fixed: rows of p(word | topic), or mappings from
+                       words to weights
+    ``init``           initial topics: 'anchors' (words that occur in one topic only; Arora et al.
+                       2013), 'random', or tables {"topics": …}. None: anchors for EM; random for
+                       other learners, for several runs or short runs, and with any supervision
+    ``short_runs``     try this many random starts with two quick passes each, and continue from the
+                       best. None: three for a few documents, one for many
+    ``dtype``          'float32' takes less memory and time, with seven digits of precision
     ``vectorizer``, ``learner``, ``max_iter``, ``tol``, ``n_init``, ``engine``, ``random_state``
                        see `MultinomialMixture`
 
@@ -655,23 +674,23 @@ class PLSA(TopicModel):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        if self.smoothing is None:  # for LDA this means its usual smoothing
-            raise LearnerError("smoothing=None: must be a number", "0 does not smooth")
+        if self.smoothing is None:  # for LDA this means its default smoothing
+            raise LearnerError("smoothing=None: must be a number", "0 means no smoothing")
 
     @property
     def _smoothing(self) -> Mapping[str, float]:
-        given: Any = self.smoothing
-        words = given.get("words", 0.0) if isinstance(given, Mapping) else given
+        smoothing: Any = self.smoothing
+        words = smoothing.get("words", 0.0) if isinstance(smoothing, Mapping) else smoothing
         return {"documents": 0.0, "words": words}
 
     def _lacks_prior(self) -> str:
         return "not for the topics of documents, whatever the smoothing"
 
     def _prior_hint(self) -> str:
-        return "use LDA, which is PLSA with smoothing of documents too"
+        return "use LDA, which also smooths the topics of documents"
 
     def _lacks_sampler(self) -> str:
-        return ""  # there is one, but not without a prior: see `_lacks_prior`
+        return ""  # the sampler exists, but needs a prior: see `_lacks_prior`
 
 
 class LDA(LDAParameters, TopicModel):  # type: ignore[misc]  # as above
@@ -682,14 +701,14 @@ class LDA(LDAParameters, TopicModel):  # type: ignore[misc]  # as above
     Learned by EM for the mode, by variational Bayes (Blei et al. 2003), online (Hoffman, Blei &
     Bach 2010), or by collapsed Gibbs sampling (Griffiths & Steyvers 2004).
 
-    ``n_components``   how many topics (20)
-    ``smoothing``      what is added to every count: one number for all, or a mapping
+    ``n_components``   number of topics (20)
+    ``smoothing``      pseudo-count added to every count: one number for all, or a mapping
                        {"documents": …, "words": …} for the counts of a topic in a document and of a
-                       word in a topic. What is left out is 0.1 of documents, and 0.01 of words
+                       word in a topic. Defaults: 0.1 for documents, 0.01 for words
     ``seed_words``, …  see `PLSA`
 
-    For learners that look for the mode α and β are 1 + smoothing, for those that average or draw
-    they are the smoothing itself: both add so much to every count.
+    For learners that maximise, α and β are 1 + smoothing; for those that average or sample, they
+    are the smoothing itself. Either way, this much is added to every count.
 
     >>> notes = ["cup match goal", "goal cup team", "oil price rise", "price oil market"]
     >>> model = LDA(2, smoothing={"documents": 0.5}).fit(notes)
@@ -708,8 +727,8 @@ class LDA(LDAParameters, TopicModel):  # type: ignore[misc]  # as above
     def _lacks_prior(self) -> str:
         if self.smoothing is None:
             return ""
-        given = self._smoothing if isinstance(self.smoothing, Mapping) else self.smoothing
-        return not_smoothed(given, *LDA_SMOOTHING)
+        smoothing = self._smoothing if isinstance(self.smoothing, Mapping) else self.smoothing
+        return not_smoothed(smoothing, *LDA_SMOOTHING)
 
     def _prior_hint(self) -> str:
-        return "give smoothing above 0; leave it out for 0.1 of documents and 0.01 of words"
+        return "give a smoothing above 0; the default is 0.1 for documents and 0.01 for words"

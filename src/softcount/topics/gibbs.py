@@ -5,17 +5,17 @@ altogether, token i left out (Griffiths & Steyvers 2004):
 
     p(z_i = k | z_−i, w) ∝ (n_dk + α_k) (n_wk + β) / (n_k + Vβ) = a_k (n_wk + β)
 
-a_k is kept for the document at hand; a token changes it in two places. Counts are whole numbers, so
-that adding and taking away leaves no rounding behind. There are two ways to keep n_wk:
+a_k is stored for the current document; a token changes two of its entries. Counts are whole
+numbers, so that additions and subtractions are exact. There are two representations of n_wk:
 
-- *Dense*, for few topics: a row of K counts for each word, all products in one vector loop. A
-  processor that had to finish one token before it began the next would mostly wait, so the sums of
-  a token are begun on counts that still hold the token itself and do not hold the one before. That
-  is made good, exactly, for the two topics concerned, when the number to be drawn is looked up.
-- *Lists*, for many topics: only the topics that a word has. p splits into a_k n_wk over that list
-  and β a_k over all topics (Yao, Mimno & McCallum 2009), which is seldom drawn from.
+- *Dense*, for few topics: a row of K counts for each word, all products in one vector loop. To keep
+  the processor's pipeline busy, the sums for a token are started on counts that still contain the
+  token itself and do not yet contain the previous one. This is corrected, exactly, for the two
+  topics concerned, when the drawn number is looked up.
+- *Lists*, for many topics: only the topics in which a word occurs. p splits into a_k n_wk over that
+  list and β a_k over all topics (Yao, Mimno & McCallum 2009), which is rarely sampled from.
 
-The priors α and β can be fitted to the draws (Minka 2000; Wallach, Mimno & McCallum 2009).
+The priors α and β can be fitted to the samples (Minka 2000; Wallach, Mimno & McCallum 2009).
 """
 
 from __future__ import annotations
@@ -44,29 +44,29 @@ from softcount.kernels.vectors import (
 from softcount.text.bags import check_whole_counts
 
 Whole = int | np.integer[Any]
-"""A whole number, of Python or of an array."""
+"""An integer, of Python or numpy."""
 
 
 class TopicTokens(NamedTuple):
-    """The tokens of all documents, one after the other."""
+    """The tokens of all documents, concatenated."""
 
     borders: IntArray
     """Document d has the tokens from borders_d to borders_{d+1}; (documents + 1,)."""
     words: IntArray
     """The word of each token, (tokens,)."""
     topics: IntArray
-    """The topic of each token, (tokens,); this is what is drawn."""
+    """The topic of each token, (tokens,): the state that is sampled."""
 
 
 class WordTopicCounts(NamedTuple):
     """n_wk, in dense rows or in lists; and n_k.
 
-    Word w's list begins at starts_w and has sizes_w topics with their counts; beyond these, up to
-    starts_{w+1}, counts are zero.
+    The list of word w begins at starts_w and has sizes_w topics with their counts; beyond these, up
+    to starts_{w+1}, counts are zero.
     """
 
     dense: IntArray
-    """(words, topics), topics filled up with zeros to whole vectors; (0, …) if there are lists."""
+    """(words, topics), zero-padded to a multiple of `WIDTH` topics; (0, …) if lists are used."""
     starts: IntArray
     """(words + 1,)."""
     sizes: IntArray
@@ -80,16 +80,16 @@ class WordTopicCounts(NamedTuple):
 
 
 class AllowedTopics(NamedTuple):
-    """Which topics documents may have."""
+    """The topics that documents may have."""
 
     borders: IntArray
-    """Document d may have the topics from borders_d to borders_{d+1}; if these are none, all."""
+    """Document d may have the topics from borders_d to borders_{d+1}; if empty, all topics."""
     topics: IntArray
     """The topics, document by document."""
 
 
 class TopicPriors(NamedTuple):
-    """The Dirichlet priors of documents' topics and of topics' words."""
+    """The Dirichlet priors of topic proportions and of topics."""
 
     alpha: FloatArray
     """α, (topics,)."""
@@ -100,7 +100,7 @@ class TopicPriors(NamedTuple):
 
 
 class TopicState(NamedTuple):
-    """What a sweep works with: what it changes, and what stays."""
+    """The state of a sweep: tokens and counts, which change, and constraints and priors."""
 
     tokens: TopicTokens
     table: WordTopicCounts
@@ -110,7 +110,7 @@ class TopicState(NamedTuple):
 
 @inline
 def find_topic(table: WordTopicCounts, w: Whole, k: Whole) -> int:
-    """Where in word w's list topic k is, or the place after the last."""
+    """Return the position of topic k in the list of word w, or the position after its end."""
     place: int = table.starts[w]
     end = place + table.sizes[w]
     while place < end and table.topics[place] != k:
@@ -120,7 +120,7 @@ def find_topic(table: WordTopicCounts, w: Whole, k: Whole) -> int:
 
 @inline
 def remove_token(table: WordTopicCounts, w: Whole, place: Whole) -> None:
-    """A token less at a place of word w's list; the last topic takes the place of one used up."""
+    """Remove a token at a position of word w's list; the last topic replaces one with count 0."""
     table.counts[place] -= 1
     if table.counts[place] == 0:
         table.sizes[w] -= 1
@@ -131,7 +131,7 @@ def remove_token(table: WordTopicCounts, w: Whole, place: Whole) -> None:
 
 @inline
 def add_token(table: WordTopicCounts, w: Whole, place: Whole, k: Whole, times: int = 1) -> None:
-    """A token more at a place of word w's list, which may be the one after the last."""
+    """Add tokens at a position of word w's list, which may be the one after its end."""
     if place == table.starts[w] + table.sizes[w]:
         table.sizes[w] += 1
         table.topics[place] = k
@@ -140,7 +140,7 @@ def add_token(table: WordTopicCounts, w: Whole, place: Whole, k: Whole, times: i
 
 @njit
 def count_token(table: WordTopicCounts, w: Whole, k: Whole, times: int) -> None:
-    """So many tokens of word w and topic k more, or one less (−1)."""
+    """Add ``times`` tokens of word w to topic k, or remove one (−1)."""
     table.totals[k] += times
     if len(table.dense):
         table.dense[w, k] += times
@@ -152,7 +152,7 @@ def count_token(table: WordTopicCounts, w: Whole, k: Whole, times: int) -> None:
 
 @njit
 def count_tokens(tokens: TopicTokens, table: WordTopicCounts) -> None:
-    """Count every token."""
+    """Add every token to the counts."""
     for i in range(len(tokens.words)):
         count_token(table, tokens.words[i], tokens.topics[i], 1)
 
@@ -161,7 +161,7 @@ def count_tokens(tokens: TopicTokens, table: WordTopicCounts) -> None:
 def draw_first_topics(
     tokens: TopicTokens, allowed: AllowedTopics, phi: FloatArray, seed: np.uint64
 ) -> None:
-    """Draw every token's topic in proportion to φ_wk, among those that its document may have."""
+    """Draw the initial topic of every token in proportion to φ_wk, among the allowed topics."""
     every, sums = np.arange(phi.shape[1]), np.empty(phi.shape[1])
     stream = np.empty(1, np.uint64)
     stream[0] = item_stream(seed, 0)
@@ -174,7 +174,7 @@ def draw_first_topics(
                 total += phi[tokens.words[i], few[j]]
                 sums[j] = total
             j, target = 0, uniform(stream, 0) * total
-            if total == 0.0:  # a word that no topic has
+            if total == 0.0:  # a word that is in no topic
                 j = int(uniform(stream, 0) * len(few))
             while total > 0.0 and j < len(few) - 1 and sums[j] <= target:
                 j += 1
@@ -183,7 +183,7 @@ def draw_first_topics(
 
 @inline
 def count_of(table: WordTopicCounts, w: Whole, k: Whole) -> int:
-    """n_wk."""
+    """Return n_wk."""
     if len(table.dense):
         return table.dense[w, k]  # type: ignore[no-any-return]
     place = find_topic(table, w, k)
@@ -194,7 +194,7 @@ def count_of(table: WordTopicCounts, w: Whole, k: Whole) -> int:
 def document_topic_counts(
     tokens: TopicTokens, documents: IntArray, n_topics: int
 ) -> tuple[IntArray, IntArray]:
-    """Every (k, n_dk) that is not zero, of these documents, one after the other."""
+    """Return all k and n_dk > 0 of these documents, concatenated."""
     n = len(tokens.words)
     topics, counts = np.empty(n, np.int32), np.empty(n, np.int32)
     of_document = np.zeros(n_topics, np.int32)
@@ -213,7 +213,7 @@ def document_topic_counts(
 
 @njit
 def sum_log_rising(x: FloatArray, n: FloatArray, times: FloatArray) -> float:
-    """Σ_j times_j · log (x_j (x_j + 1) … (x_j + n_j − 1))."""
+    """Compute Σ_j times_j · log (x_j (x_j + 1) … (x_j + n_j − 1))."""
     total = 0.0
     for j in range(len(x)):
         total += times[j] * log_rising(x[j], n[j])
@@ -221,13 +221,13 @@ def sum_log_rising(x: FloatArray, n: FloatArray, times: FloatArray) -> float:
 
 
 LOST = 1e-6
-"""Where taking a token away leaves less of the sum than this, it is computed anew."""
+"""If subtracting a token leaves less than this fraction of a sum, the sum is computed again."""
 
-_njit = partial(njit, error_model="numpy")  # divisors are positive: no need to look
+_njit = partial(njit, error_model="numpy")  # divisors are positive: no checks for zero
 
 
 class TopicWorkspace(NamedTuple):
-    """The document at hand, and space for sums; `a` and `sums` are filled up to whole vectors."""
+    """Workspace for one document; `a` and `sums` are padded to a multiple of `WIDTH`."""
 
     counts: FloatArray
     """n_dk, (topics,)."""
@@ -238,16 +238,16 @@ class TopicWorkspace(NamedTuple):
     next_inverse: FloatArray
     """1 / (n_k + 1 + Vβ), (topics,)."""
     sums: FloatArray
-    """Running sums of every lane, (topics,)."""
+    """Cumulative sums within each vector lane, (topics,)."""
     ends: FloatArray
-    """0, and the sums of all lanes up to each, (lanes + 1,)."""
+    """0, and the cumulative sums over lanes, (lanes + 1,)."""
     zeros: IntArray
-    """Counts of a word that no topic has, (1, topics): a_k alone is left of a product."""
+    """Counts of a word that is in no topic, (1, topics): with them, products reduce to a_k."""
 
 
 @_njit
 def sweep(state: TopicState, seed: np.uint64) -> None:
-    """Draw the topic of every token anew, in order."""
+    """Resample the topic of every token, in order."""
     tokens, table, prior = state.tokens, state.table, state.prior
     K = len(table.totals)
     wide = -(-K // WIDTH) * WIDTH
@@ -267,7 +267,7 @@ def sweep(state: TopicState, seed: np.uint64) -> None:
         words, topics = tokens.words[here], tokens.topics[here]
         few = state.allowed.topics[state.allowed.borders[d] : state.allowed.borders[d + 1]]
         if len(words) == 0 or len(few) == 1:
-            continue  # there is nothing to draw
+            continue  # there is nothing to sample
         work.counts[:] = 0.0
         for k in topics:
             work.counts[k] += 1.0
@@ -286,7 +286,10 @@ def sweep(state: TopicState, seed: np.uint64) -> None:
 def _draw_dense(
     words: IntArray, topics: IntArray, state: TopicState, work: TopicWorkspace, stream: IntArray
 ) -> None:
-    """All tokens of a document. The topic ``new`` of the one before is counted one token late."""
+    """Resample all tokens of a document with dense counts.
+
+    The topic ``new`` of the previous token is added to the counts one token late.
+    """
     dense, totals, prior = state.table.dense, state.table.totals, state.prior
     K, rows = len(totals), dense.shape[1] // WIDTH
     beta, a, sums, ends = prior.beta, work.a, work.sums, work.ends
@@ -311,7 +314,7 @@ def _draw_dense(
         if more < 0.0 or total < LOST * whole:
             total, more, gap = cumulate_products(sums, ends, dense, w, beta, a), 0.0, 0.0
         target = uniform(stream, 0) * (total + more)
-        again = target >= total  # the last stretch is what the token before added to its topic
+        again = target >= total  # the last interval is what the previous token added to its topic
         target = target if target < edge - gap else target + gap
         place = min(find_cumulated(sums, ends, rows, target), K - 1)
         new = new if again else np.uint64(place)
@@ -322,7 +325,7 @@ def _draw_dense(
 
 @inline
 def _leave_topic(k: Whole, totals: FloatArray, prior: TopicPriors, work: TopicWorkspace) -> None:
-    """A token less in topic k."""
+    """Remove a token from topic k."""
     n, total = work.counts[k] - 1.0, totals[k] - 1.0
     work.counts[k], totals[k] = n, total
     inverse = 1.0 / (total + prior.beta_total)
@@ -333,7 +336,7 @@ def _leave_topic(k: Whole, totals: FloatArray, prior: TopicPriors, work: TopicWo
 
 @inline
 def _enter_topic(k: Whole, totals: FloatArray, prior: TopicPriors, work: TopicWorkspace) -> None:
-    """A token more in topic k; its inverse has been prepared, for this is waited for."""
+    """Add a token to topic k; its inverse is precomputed, because this is on the critical path."""
     n, total = work.counts[k] + 1.0, totals[k] + 1.0
     inverse = work.next_inverse[k]
     work.a[k] = (n + prior.alpha[k]) * inverse
@@ -346,7 +349,7 @@ def _enter_topic(k: Whole, totals: FloatArray, prior: TopicPriors, work: TopicWo
 def _draw_listed(
     words: IntArray, topics: IntArray, state: TopicState, work: TopicWorkspace, stream: IntArray
 ) -> None:
-    """All tokens of a document, with lists."""
+    """Resample all tokens of a document with lists of topics."""
     table, prior = state.table, state.prior
     a, sums, ends = work.a, work.sums, work.ends
     K, rows = len(table.totals), len(a) // WIDTH
@@ -384,7 +387,7 @@ def _draw_restricted(
     work: TopicWorkspace,
     stream: IntArray,
 ) -> None:
-    """All tokens of a document that may have a few topics only."""
+    """Resample all tokens of a document that is restricted to a few topics."""
     table, prior = state.table, state.prior
     for i in range(len(words)):
         k, w = np.int64(topics[i]), words[i]
@@ -414,7 +417,7 @@ def _draw_restricted(
 def conditional_logs(
     table: WordTopicCounts, prior: TopicPriors, of_document: FloatArray, w: Whole, out: FloatArray
 ) -> None:
-    """out_k ← log p(z = k | all others) up to a constant, for a token of word w taken away."""
+    """Set out_k = log p(z = k | all others) up to a constant, for a removed token of word w."""
     K = len(out)
     for k in range(K):
         out[k] = table.dense[w, k] if len(table.dense) else 0.0
@@ -427,7 +430,7 @@ def conditional_logs(
 
 @njit
 def sweep_tempered(state: TopicState, seed: np.uint64, temper: float) -> None:
-    """Draw the topic of every token anew, in order, from a power of its distribution."""
+    """Resample the topic of every token, in order, from a power of its conditional."""
     tokens, table, allowed = state.tokens, state.table, state.allowed
     K = len(table.totals)
     barred = np.empty(K, np.bool_)
@@ -457,24 +460,24 @@ def sweep_tempered(state: TopicState, seed: np.uint64, temper: float) -> None:
 
 
 SMALLEST_PRIOR = 1e-5
-"""Fitting lets no prior fall below this: a topic that has died out may come back."""
+"""The lower bound of fitted priors: an empty topic can then recover."""
 
 LARGEST_PRIOR = 1e10
-"""Nor rise above this: counts as even as chance allows are likelier the larger the prior."""
+"""The upper bound: if counts are no more uneven than by chance, the evidence always grows."""
 
 MAX_ITER = 200
-"""At most so many iterations of the fixed point."""
+"""The largest number of fixed-point iterations."""
 
 TOL = 1e-5
-"""It ends where no prior changes by more than this share of itself."""
+"""Iteration stops when no prior changes by more than this fraction of itself."""
 
 
 class CountHistogram(NamedTuple):
-    """Rows of counts, each drawn with its own probabilities from a Dirichlet prior.
+    """A histogram of Dirichlet-multinomial rows of counts.
 
-    ``which, counts, times``  that many entries of prior number ``which`` have such a count (not 0)
-    ``totals, kinds, total_times``  that many rows of a kind add up to such a total (not 0)
-    ``entries``  (kinds, priors): how many entries of each prior a row of that kind has
+    ``which, counts, times``  there are ``times`` entries of prior ``which`` with this count (not 0)
+    ``totals, kinds, total_times``  there are ``total_times`` rows of a kind with this sum (not 0)
+    ``entries``  (kinds, priors): the number of entries of each prior in a row of each kind
     """
 
     which: IntArray
@@ -489,7 +492,7 @@ class CountHistogram(NamedTuple):
     def of(
         cls, which: IntArray, counts: Array, totals: Array, entries: Any, kinds: IntArray | int = 0
     ) -> CountHistogram:
-        """From entries that are not zero, in any order, and the rows' totals and kinds."""
+        """Make the histogram of non-zero entries, in any order, and the rows' sums and kinds."""
         rows = np.broadcast_to(kinds, totals.shape)[totals > 0]
         seen, times = _count_pairs(which, counts)
         ends, row_times = _count_pairs(rows, totals[totals > 0])
@@ -497,7 +500,7 @@ class CountHistogram(NamedTuple):
 
 
 def _count_pairs(first: Array, second: Array) -> tuple[IntArray, FloatArray]:
-    """The different pairs of whole numbers, (2, pairs), and how often each occurs, (pairs,)."""
+    """Return the distinct pairs of integers, (2, pairs), and their counts, (pairs,)."""
     span = int(second.max(initial=0)) + 1
     keys = first.astype(np.int64) * span + second.astype(np.int64)
     keys, times = np.unique(keys, return_counts=True)
@@ -505,9 +508,11 @@ def _count_pairs(first: Array, second: Array) -> tuple[IntArray, FloatArray]:
 
 
 def log_evidence(prior: FloatArray, seen: CountHistogram) -> float:
-    """Σ over rows of log Γ(A) / Γ(A + N) + Σ_j log Γ(a_j + n_j) / Γ(a_j), A = Σ_j a_j.
+    """Compute the log marginal likelihood of rows under a Dirichlet prior.
 
-    A row of two words that are of one kind each, under a uniform prior: 1/2 · 1/3.
+        Σ over rows of log Γ(A) / Γ(A + N) + Σ_j log Γ(a_j + n_j) / Γ(a_j),  A = Σ_j a_j
+
+    Example: two different words under a uniform prior have probability 1/2 · 1/3.
 
     >>> row = CountHistogram.of(np.array([0, 1]), np.array([1, 1]), np.array([2]), np.ones((1, 2)))
     >>> round(float(np.exp(-log_evidence(np.ones(2), row))), 9)
@@ -520,11 +525,12 @@ def log_evidence(prior: FloatArray, seen: CountHistogram) -> float:
 
 
 def fit_prior(prior: FloatArray, seen: CountHistogram) -> FloatArray:
-    """The prior moved towards the highest evidence, which does not fall (Minka 2000):
+    """Maximise the evidence over the prior by fixed-point iterations (Minka 2000):
 
         a_j ← a_j · Σ_rows [ψ(n_j + a_j) − ψ(a_j)] / Σ_rows [ψ(N + A) − ψ(A)]
 
-    The rows below are those that have an entry of prior j; a prior that none has stays.
+    The evidence never decreases. The denominator is over the rows with an entry of prior j; a prior
+    without such rows does not change.
 
     >>> rows = CountHistogram.of(
     ...     np.array([0, 1, 0, 0]), np.array([9, 1, 8, 5]), np.array([10, 8, 5]), np.ones((1, 2))
@@ -549,30 +555,31 @@ def fit_prior(prior: FloatArray, seen: CountHistogram) -> FloatArray:
 
 
 PRIOR_RANGE = (1e-10, 1e10)
-"""The smallest prior and the largest."""
+"""The smallest and the largest prior."""
 
 LISTS_FROM = 256
-"""From so many topics on, a list of each word's topics is faster than a row of all of them."""
+"""From this number of topics on, a list of each word's topics is faster than a dense row."""
 
 MOST_TOKENS = 2**31 - 1
 """The largest number of tokens."""
 
 
 class CollapsedTopics:
-    """A state of the sampler: which topic each token is of.
+    """The collapsed Gibbs sampler: the topics of all tokens, and their counts.
 
     ``indptr, words, counts``  the documents in CSR form; counts are whole numbers
     ``n_words``  V, the size of the vocabulary
-    ``alpha``    Dirichlet prior of the documents' topics, one number for each topic
+    ``alpha``    Dirichlet prior of topic proportions, (topics,)
     ``beta``     Dirichlet prior of the topics' words, one number
-    ``topics``   the topic of every token to begin with, document by document, a word with count 3
-                 being three tokens (they are not checked); if None they are drawn, by ``seed``
-    ``phi``      p(word | topic) (K, V) to draw the first topics with; if None all are as likely
-    ``allowed``  sparse (documents, topics): which topics a document may have; all if it has none
-    ``seed_counts``  sparse (K, V) of whole numbers: tokens that a topic has beforehand
+    ``topics``   the initial topic of every token, document by document, where a word with count 3
+                 is three tokens (not checked); None: drawn, seeded by ``seed``
+    ``phi``      p(word | topic), (K, V), for drawing the initial topics; None: uniform
+    ``allowed``  sparse (documents, topics): the topics that a document may have; an empty row
+                 allows all
+    ``seed_counts``  sparse (K, V) of whole numbers: pseudo-counts of seed words
 
-    A token takes six bytes (eight from 2^16 topics on). The words' topics take 4 K bytes for each
-    word, or from `LISTS_FROM` topics on at most eight bytes for each token, and some for each word.
+    Memory: six bytes per token (eight with more than 2^16 topics), and 4 K bytes for each word;
+    from `LISTS_FROM` topics on, at most eight bytes per token instead, and a few for each word.
 
     >>> two = CollapsedTopics([0, 2, 4], [0, 1, 1, 2], [5, 1, 1, 5], 3, alpha=np.full(2, 0.1),
     ...                       beta=0.1)
@@ -658,13 +665,13 @@ class CollapsedTopics:
 
     @property
     def topics(self) -> IntArray:
-        """The topic of every token, document by document."""
+        """The topic of every token, document by document, (tokens,)."""
         return self._state.tokens.topics
 
     def sweep(self, stream: int, temper: float = 1.0) -> None:
-        """Draw every token's topic anew, given all others; ``temper`` is a power of p.
+        """Resample the topic of every token given all others; ``temper`` is a power of p.
 
-        Draws depend on ``stream`` and the state alone. A power other than 1 is slower.
+        The result depends only on ``stream`` and the state. A power other than 1 is slower.
         """
         seed = np.uint64(stream % 2**64)
         if temper != 1.0:
@@ -673,7 +680,7 @@ class CollapsedTopics:
             sweep(self._state, seed)
 
     def conditional(self, token: int) -> FloatArray:
-        """log p(z_i = k | all others) of a token, up to a constant."""
+        """Return log p(z_i = k | all others) of a token, up to a constant, (topics,)."""
         tokens, table, allowed, prior = self._state
         d = np.searchsorted(tokens.borders, token, side="right") - 1
         w, now, K = tokens.words[token], int(tokens.topics[token]), len(prior.alpha)
@@ -690,38 +697,38 @@ class CollapsedTopics:
         return logs
 
     def counts(self) -> dict[str, FloatArray]:
-        """How often each topic has each word (K, V), seeds apart."""
+        """Return the counts of words in topics, (K, V), without the seeds' pseudo-counts."""
         K, V = len(self._state.prior.alpha), self._n_words
         where = self.topics.astype(np.int64) * V + self._state.tokens.words
         return {"topics": np.bincount(where, minlength=K * V).reshape(K, V).astype(np.float64)}
 
     def means(self) -> dict[str, FloatArray]:
-        """E[φ | w, z]: p(word | topic) given the topics of all tokens, (K, V)."""
+        """Return E[φ | w, z], p(word | topic) given the topics of all tokens, (K, V)."""
         mass = self.counts()["topics"] + self._state.prior.beta
         np.add.at(mass, (self._seeds.row, self._seeds.col), self._seeds.data)
         mass /= mass.sum(axis=1, keepdims=True)
         return {"topics": mass}
 
     def priors(self) -> dict[str, FloatArray]:
-        """What `optimise` makes of the priors."""
+        """Return the current priors, which `optimise` updates."""
         return {"documents": self.alpha, "topics": np.array([self.beta])}
 
     def stats(self) -> Stats:
-        """log p(w, z): what others report of such samplers, for it costs next to nothing."""
+        """Return statistics with log p(w, z), which is cheap and what other samplers report."""
         tokens, joint = self._state.tokens, self.log_joint()
         return Stats({}, joint, joint, float(len(tokens.borders) - 1), float(len(tokens.words)))
 
     def document_counts(self) -> FloatArray:
-        """How often each document has each topic (n, K)."""
+        """Return the counts of topics in documents, (n, K)."""
         borders, K = self._state.tokens.borders, len(self._state.prior.alpha)
         n = len(borders) - 1
         where = np.repeat(np.arange(n), np.diff(borders)) * K + self.topics
         return np.bincount(where, minlength=n * K).reshape(n, K).astype(np.float64)
 
     def log_joint(self) -> float:
-        """log p(w, z | α, β), the parameters integrated out (Griffiths & Steyvers 2004, 2 and 3).
+        """Compute log p(w, z | α, β), collapsed over θ, φ (Griffiths & Steyvers 2004, eq. 2, 3).
 
-        Of the tokens in their order: there are no multinomial coefficients.
+        This is for the tokens in their order, without multinomial coefficients.
         """
         beta = np.array([self.beta])
         of_words = log_evidence(beta, self._word_histogram())
@@ -729,11 +736,11 @@ class CollapsedTopics:
         return of_words + log_evidence(self._state.prior.alpha, self._topic_histogram())
 
     def optimise(self) -> None:
-        """Fit α and β to the topics of all tokens: log p(w, z | α, β) cannot fall.
+        """Fit α and β to the topics of all tokens: log p(w, z | α, β) cannot decrease.
 
-        That α has a number for every topic and β one for all words is what Wallach, Mimno &
-        McCallum (2009) found to matter. Documents that may have one topic only say nothing of α,
-        and β stays as it is where there are seeds, which are a prior of another shape.
+        An asymmetric α and a symmetric β are what Wallach, Mimno & McCallum (2009) recommend.
+        Documents with a single allowed topic carry no information about α, and β does not change if
+        there are seeds, with which the prior of words is not symmetric.
         """
         beta = self._state.prior.beta
         alpha = fit_prior(self._state.prior.alpha, self._topic_histogram())
@@ -742,14 +749,14 @@ class CollapsedTopics:
         self._state = self._state._replace(prior=TopicPriors(alpha, beta, self._n_words * beta))
 
     def _topic_histogram(self) -> CountHistogram:
-        """Of topics in documents that have a choice: log p(z) of the others is zero."""
+        """Histogram of topics in documents with several allowed topics; p(z) of others is 1."""
         tokens, documents = self._state.tokens, self._choosing
         topics, counts = document_topic_counts(tokens, documents, len(self._state.prior.alpha))
         lengths, sets = np.diff(tokens.borders)[documents], self._set_of[documents]
         return CountHistogram.of(topics, counts, lengths, self._allowed_sets, sets)
 
     def _word_histogram(self) -> CountHistogram:
-        """Of words in topics, seeds among them."""
+        """Histogram of words in topics, including the pseudo-counts of seeds."""
         table = self._state.table
         of_words = table.dense.ravel() if len(table.dense) else table.counts
         return self._histogram_of_words(of_words[of_words > 0], table.totals)
@@ -758,16 +765,19 @@ class CollapsedTopics:
         return CountHistogram.of(np.zeros_like(counts), counts, totals, np.array([[self._n_words]]))
 
 
-def _without_zeros(given: Any, dtype: type) -> Any:
-    """A sparse matrix whose entries are there once, and not zero."""
-    rows = sparse.csr_matrix(given, dtype=dtype, copy=True)
+def _without_zeros(matrix: Any, dtype: type) -> Any:
+    """Return a sparse copy without duplicate entries and stored zeros."""
+    rows = sparse.csr_matrix(matrix, dtype=dtype, copy=True)
     rows.sum_duplicates()
     rows.eliminate_zeros()
     return rows
 
 
 def _distinct_sets(allowed: AllowedTopics, n_topics: int) -> tuple[Any, IntArray]:
-    """The sets of topics that documents may have, (sets, topics), all of them first; and whose."""
+    """Return the distinct sets of allowed topics, (sets, topics), and each document's set.
+
+    Set 0 has all topics.
+    """
     numbers: dict[bytes, int] = {}
     kinds = np.zeros(len(allowed.borders) - 1, np.int64)
     sets: list[IntArray] = [np.arange(n_topics)]
@@ -785,7 +795,7 @@ def _distinct_sets(allowed: AllowedTopics, n_topics: int) -> tuple[Any, IntArray
 
 
 def _make_counts(words: IntArray, seeds: Any, n_words: int, n_topics: int) -> WordTopicCounts:
-    """Room for the counts of every word's topics, with the seeds in it."""
+    """Allocate the counts of topics for each word, and add the seeds."""
     totals = np.zeros(n_topics)
     dense, none = np.zeros((0, WIDTH), np.int32), np.zeros(0, np.int32)
     starts, sizes = np.zeros(n_words + 1, np.int64), np.zeros(n_words, np.int32)

@@ -1,14 +1,14 @@
 """Compiled loops of topic models: the E-step of p(w | d) = Σ_k θ_dk φ_wk, and folding documents in.
 
-Symbols: documents d, words w, topics k; x_dw counts, θ_dk (``theta``) and φ_wk (``phi``) with a
-document's or word's K numbers side by side, K filled up with zeros to a multiple of
+Symbols: documents d, words w, topics k; x_dw counts, θ_dk (``theta``) and φ_wk (``phi``) with the K
+numbers of a document or word contiguous, K zero-padded to a multiple of
 `softcount.kernels.vectors.WIDTH`. The posterior of a topic, θ_dk φ_wk / s_dw with s =
 Σ_k θ_dk φ_wk, is never stored: with the ratios r_dw = x_dw / s_dw
 
     n_dk = θ_dk Σ_w r_dw φ_wk      n_wk = φ_wk Σ_d r_dw θ_dk.
 
-One thread does both sums in one go; several first take the documents, then the words, so that each
-row has one owner. The order of every sum is the same.
+A single thread computes both sums in one pass; several threads first process the documents, then
+the words, so that each row is written by one thread. The order of summation is the same.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
     from softcount.topics.data import EntriesByWord
 
 AHEAD = 8
-"""Rows are asked for so many words before they are needed."""
+"""Rows are prefetched this many words before they are needed."""
 
 LEAST_FACTOR, LEAST_PRODUCT = 1e-100, 1e-200
-"""Products of probabilities are turned into logarithms before they can underflow."""
+"""Products of probabilities are converted to logarithms before they can underflow."""
 
 
 class TopicSums(NamedTuple):
-    """Space for what an E-step finds."""
+    """Output arrays of an E-step."""
 
     of_documents: FloatArray
     """n_dk, (documents, topics)."""
     of_words: FloatArray
-    """n_wk, (words, topics); empty if nobody asks for them."""
+    """n_wk, (words, topics); empty if not needed."""
     ratios: FloatArray
-    """r_dw of every entry, document by document."""
+    """r_dw of every entry, in the order by document."""
     logs: FloatArray
     """log p(words of a document), (documents,)."""
 
@@ -51,7 +51,7 @@ class TopicSums(NamedTuple):
 def _expect_document(
     d: int, entries: Compressed, theta: FloatArray, phi: FloatArray, sums: TopicSums
 ) -> None:
-    """n_dk, ratios and log p of a document."""
+    """Compute n_dk, the ratios and log p(words) of a document."""
     indptr, words, counts = entries.indptr, entries.columns, entries.value
     out, ratios = sums.of_documents, sums.ratios
     out[d] = 0.0
@@ -80,7 +80,7 @@ def _expect_document(
 def expect_documents(
     first: int, last: int, entries: Compressed, theta: FloatArray, phi: FloatArray, sums: TopicSums
 ) -> None:
-    """n_dk, ratios and log p(document) for the documents from first to last."""
+    """Compute n_dk, ratios and log p(words) of the documents first ≤ d < last."""
     for d in range(first, last):
         _expect_document(d, entries, theta, phi, sums)
 
@@ -94,7 +94,7 @@ def expect_words(
     phi: FloatArray,
     sums: TopicSums,
 ) -> None:
-    """n_wk for the words from first to last, from the ratios that `expect_documents` left."""
+    """Compute n_wk of the words first ≤ w < last, from the ratios of `expect_documents`."""
     indptr, documents, places = entries.indptr, entries.documents, entries.places
     of_words = sums.of_words
     for w in range(first, last):
@@ -109,7 +109,7 @@ def expect_words(
 
 @njit
 def expect_both(entries: Compressed, theta: FloatArray, phi: FloatArray, sums: TopicSums) -> None:
-    """The same as `expect_documents` and `expect_words`, one document after the other."""
+    """Compute `expect_documents` and `expect_words` in a single pass over documents."""
     indptr, words, of_words = entries.indptr, entries.columns, sums.of_words
     of_words[:] = 0.0
     for d in range(len(indptr) - 1):
@@ -135,11 +135,11 @@ def assign_topics(
     stream: np.uint64,
     sums: TopicSums,
 ) -> None:
-    """Each word to its best topic (samples = 0), or every occurrence to topics that are drawn.
+    """Assign each word to its best topic (samples = 0), or each occurrence to sampled topics.
 
-    Draws are from posteriors to the power ``temper``, ``samples`` for each occurrence, and count so
-    much less each. ``sums.logs`` is Σ_w x_dw log max_k θ_dk φ_wk. ``numbers`` are the documents'
-    numbers in the corpus, by which draws are seeded.
+    Samples are drawn from posteriors to the power ``temper``, ``samples`` of them for each
+    occurrence, which is divided among them. ``sums.logs`` becomes Σ_w x_dw log max_k θ_dk φ_wk.
+    ``numbers`` are the documents' numbers in the corpus, which seed their random streams.
     """
     indptr, words, counts = entries.indptr, entries.columns, entries.value
     of_documents, of_words, best = sums.of_documents, sums.of_words, sums.logs
@@ -166,7 +166,7 @@ def assign_topics(
                 total += weights[k]
             draws = max(1, math.ceil(x)) * samples
             for _ in range(draws):
-                # the topic at which the sum of weights passes a number drawn from 0 to its total
+                # inverse transform sampling: where the cumulative weight exceeds a uniform number
                 chosen, rest = 0, total * uniform(state, 0)
                 for k in range(n_topics):
                     if weights[k] > 0.0:
@@ -178,37 +178,37 @@ def assign_topics(
                 of_words[w, chosen] += x / draws
 
 
-# Finding the topics of documents while the topics' words stay as they are: one document after the
-# other, each until its proportions stand still. Its words' rows of φ remain in the cache all the
-# while, and a document that is done costs nothing more.
+# Folding in: the proportions of documents with fixed topics, one document after the other, each
+# until it converges. The rows of φ of its words stay in the cache meanwhile, and a document that
+# has converged costs nothing more.
 
 
 SERIES_FROM = 10.0
-"""From here on the asymptotic series of ψ is exact to the last digits."""
+"""From here on the asymptotic series of ψ is accurate to the last digits."""
 
 
 class FoldingIn(NamedTuple):
-    """How documents are folded in."""
+    """Settings of folding in."""
 
     added: FloatArray
-    """What is added to n_dk, (topics,)."""
+    """Pseudo-counts added to n_dk, (topics,)."""
     averages: bool
-    """Whether rows are means of posteriors (mean field), and not modes."""
+    """Whether rows are mean-field rows exp E[log θ] rather than modes."""
     lowest: float
-    """Logs of means are lifted until the largest is this, if it is below."""
+    """If the largest logarithm of a mean-field row is below this, the row is lifted to it."""
     least: float
-    """Proportions below this are zero; means are at least this."""
+    """Smaller modes are set to 0, smaller mean-field entries to this."""
     temper: float
     """β, the power of posteriors."""
     max_iter: int
-    """How many iterations a document gets at most."""
+    """The largest number of iterations per document."""
     tol: float
-    """A document is done when no θ_dk moves by more."""
+    """A document has converged when no θ_dk changes by more than this."""
 
 
 @inline
 def digamma(x: float) -> float:
-    """ψ(x) for x > 0: the recurrence ψ(x) = ψ(x + 1) − 1/x, then the asymptotic series."""
+    """Compute ψ(x) for x > 0: the recurrence ψ(x) = ψ(x + 1) − 1/x, then the asymptotic series."""
     below = 0.0
     while x < SERIES_FROM:
         below -= 1.0 / x
@@ -230,11 +230,11 @@ def fold_documents(
     powers: FloatArray,
     mass: FloatArray,
 ) -> None:
-    """θ_d of the documents from first to last, which begin as ``theta`` has them.
+    """Fold in the documents first ≤ d < last, starting from ``theta``, which is updated in place.
 
-    Repeats n_dk = θ_dk^β Σ_w x_dw φ_wk^β / s_dw, s being the sum of these products, and then, for
-    the topics that θ_d began with, θ_dk ∝ n_dk + added_k, or if the rows are means of posteriors
-    θ_dk = exp(ψ(n_dk + added_k) − ψ(Σ)). ``phi`` is φ^β. In the end ``mass`` has n_dk + added_k,
+    Iterates n_dk = θ_dk^β Σ_w x_dw φ_wk^β / s_dw, where s_dw is the sum of θ_dk^β φ_wk^β over k,
+    and then, for the topics with θ_dk > 0 initially, θ_dk ∝ n_dk + added_k, or for mean field
+    θ_dk = exp(ψ(n_dk + added_k) − ψ(Σ)). ``phi`` is φ^β. At the end ``mass`` has n_dk + added_k,
     and ``powers`` θ^β of the step before.
     """
     indptr, words, counts = entries.indptr, entries.columns, entries.value
@@ -255,7 +255,7 @@ def fold_documents(
 def _update_proportions(
     theta: FloatArray, powers: FloatArray, mass: FloatArray, how: FoldingIn
 ) -> float:
-    """Put θ where its counts say, and tell by how much the farthest moved."""
+    """Update θ of a document from its counts, and return the largest change."""
     added, averages, least = how.added, how.averages, how.least
     total, most, change = 0.0, 0.0, 0.0
     for k in range(len(added)):
@@ -263,7 +263,7 @@ def _update_proportions(
         total += mass[k]
         most = max(most, mass[k])
     if total <= 0.0:
-        mass[:] = theta  # nothing is known of an empty document, and no prior is there
+        mass[:] = theta  # an empty document without a prior keeps its proportions
         return 0.0
     whole = min(digamma(total), digamma(most) - how.lowest) if averages else 0.0
     for k in range(len(added)):

@@ -1,15 +1,15 @@
-"""Documents that are like a query: by topics, by words, or by both.
+"""Retrieval: rank documents by similarity to a query, by topics, by words, or by both.
 
     score(q, d) = (1 − λ) cos(v_q, v_d) + λ cos(x_q, x_d)
 
-v are topic vectors and x tf-idf vectors, x_dw = log(1 + count of w in d) · idf_w with
-idf_w = 1 + log((1 + n) / (1 + documents with w)); λ is called ``words``. Hofmann (1999) mixes the
-two cosines in this way. There are two kinds of topic vectors:
+where v are topic vectors and x tf-idf vectors, x_dw = log(1 + count of w in d) · idf_w with
+idf_w = 1 + log((1 + n) / (1 + documents with w)); λ is the parameter ``words``. Hofmann (1999)
+interpolates the two cosines in this way. There are two kinds of topic vectors:
 
     of documents  v_d = p(topic | d), folded in
     of words      v_d = Σ_w x_dw p(topic | w)
 
-The second needs no folding in, which is noisy for queries of a few words.
+The second avoids folding in, which is noisy for queries of a few words.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from softcount.core.types import FloatArray, IntArray
 from softcount.text.bags import Bags
 
 CELLS = 1 << 21
-"""Queries are scored together as long as they need no more numbers than this."""
+"""The largest number of scores (queries × documents) computed at a time."""
 
 IDF, ROWS, BORDERS, NUMBERS, VALUES = (
     f"index.{name}" for name in ("idf", "rows", "borders", "numbers", "values")
@@ -38,7 +38,7 @@ IDF, ROWS, BORDERS, NUMBERS, VALUES = (
 
 @dataclass(frozen=True, eq=False)
 class TfIdf:
-    """How much a word says: rare ones more, repeated ones not much more (tf-idf).
+    """tf-idf weighting, with logarithmic term frequencies.
 
     >>> tf_idf = TfIdf.of(Bags.of([[1, 1], [1, 0]]))
     >>> tf_idf.idf.round(3)
@@ -52,12 +52,12 @@ class TfIdf:
 
     @classmethod
     def of(cls, bags: Bags) -> Self:
-        """As the documents that can be found have the words."""
-        spread = np.bincount(bags.by_document.columns, minlength=bags.n_words)
-        return cls(1.0 + np.log((1.0 + len(bags)) / (1.0 + spread)))
+        """Compute the inverse document frequencies in the searchable documents."""
+        frequencies = np.bincount(bags.by_document.columns, minlength=bags.n_words)
+        return cls(1.0 + np.log((1.0 + len(bags)) / (1.0 + frequencies)))
 
     def __call__(self, bags: Bags) -> Any:
-        """Documents × words, every row of length one, or zero if the document is empty (CSR)."""
+        """Return tf-idf vectors, (documents, words) in CSR: of unit length, zero if empty."""
         rows = bags.by_document
         weights = np.log1p(rows.value) * self.idf[rows.columns]
         places = np.repeat(np.arange(len(bags)), np.diff(rows.indptr))
@@ -66,10 +66,10 @@ class TfIdf:
         return sparse.csr_matrix((weights / lengths[places], rows.columns, rows.indptr), shape)
 
     def topic_vectors(self, bags: Bags, topics: FloatArray, weights: FloatArray) -> FloatArray:
-        """Topic vectors by way of words, Σ_w x_dw p(k | w), (documents, topics).
+        """Compute topic vectors from words, Σ_w x_dw p(k | w), (documents, topics).
 
         ``topics``   p(word | topic), (topics, words)
-        ``weights``  shares of the topics among all words; p(k | w) ∝ p(k) p(w | k)
+        ``weights``  p(topic), (topics,); p(k | w) ∝ p(k) p(w | k)
 
         >>> bags = Bags.of([[1, 0], [0, 1], [1, 1]])
         >>> topics = np.array([[1.0, 0.0], [0.5, 0.5]])
@@ -87,16 +87,16 @@ class TfIdf:
 
 @dataclass(frozen=True, eq=False)
 class DocumentIndex:
-    """Documents that can be found.
+    """A search index of documents.
 
-    ``tf_idf``    weights of words
-    ``vectors``   (topics, documents), topic vectors of length one, or zero
-    ``postings``  words × documents: which documents have a word, and x of each (CSR)
+    ``tf_idf``    the weights of words
+    ``vectors``   topic vectors of unit length, or zero, (topics, documents)
+    ``postings``  an inverted index: tf-idf weights, (words, documents), in CSR
 
-    Takes 12 bytes for every different word of every document, 8 K bytes for each document of K
-    topics, and 16 bytes for each word. Queries are answered some at a time and take about 75 MB on
-    top, however many they are (some 35 bytes for each document from two million on). A query reads
-    the postings of its own words only.
+    Memory: 12 bytes for each distinct word of each document, 8 K bytes for each document with K
+    topics, and 16 bytes for each word. Queries are answered in batches, which need about 75 MB more
+    however many there are (some 35 bytes per document beyond two million documents). A query reads
+    only the postings of its own words.
 
     >>> bags = Bags.of([[2, 1, 0], [0, 0, 3], [0, 0, 0]])
     >>> index = DocumentIndex.of(bags, np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]]))
@@ -111,10 +111,10 @@ class DocumentIndex:
 
     @classmethod
     def of(cls, bags: Bags, vectors: FloatArray) -> Self:
-        """Of documents: their words, and their topic vectors, (documents, topics)."""
+        """Build the index from documents' words and their topic vectors, (documents, topics)."""
         tf_idf = TfIdf.of(bags)
         postings = tf_idf(bags).T.tocsr()
-        return cls(tf_idf, np.ascontiguousarray(_unit(bags, vectors).T), postings)
+        return cls(tf_idf, np.ascontiguousarray(_normalise(bags, vectors).T), postings)
 
     def __len__(self) -> int:
         return int(self.vectors.shape[1])
@@ -122,34 +122,38 @@ class DocumentIndex:
     def rank(
         self, bags: Bags, vectors: FloatArray, n: int = 10, words: float = 0.0
     ) -> list[list[tuple[int, float]]]:
-        """The ``n`` best documents for each query, (number, score), best first.
+        """Return the ``n`` best documents for each query, (number, score), best first.
 
-        Equals stand in the order of their numbers. An empty document has the score 0; a query
+        Ties are in the order of the documents' numbers. An empty document has the score 0; a query
         without any known word has no hits.
 
-        ``bags``, ``vectors``  the queries' words, and their topic vectors, made as the documents'
-        ``words``              how much words count, 0 to 1; topics count for the rest
+        ``bags``, ``vectors``  the queries' words and topic vectors, of the same kind as the
+                               documents' vectors
+        ``words``              λ, the weight of words, 0 to 1; the rest is that of topics
         """
         check_whole("n", n)
         check_number("words", words, "0.7 is a good start")
         if words > 1.0:
             raise LearnerError(f"words={brief(words)}: must be from 0 to 1", "0.7 is a good start")
-        hits = [_best(row, n) for row in self._scores(bags, vectors, float(words))]
+        hits = [_find_best(row, n) for row in self._scores(bags, vectors, float(words))]
         return [hit if known else [] for hit, known in zip(hits, bags.lengths > 0.0, strict=True)]
 
     def _scores(self, bags: Bags, vectors: FloatArray, words: float) -> Iterator[FloatArray]:
-        """One row of scores for each query, made for some queries at a time."""
-        queries, by_words = _unit(bags, vectors), self.tf_idf(bags)
+        """Yield the scores of all documents for each query, computed in batches of queries."""
+        queries, tf_idf = _normalise(bags, vectors), self.tf_idf(bags)
         step = max(1, CELLS // max(1, len(self)))
         for first in range(0, len(bags), step):
-            part = slice(first, first + step)
-            scores = (1.0 - words) * self._by_topics(queries[part])
+            batch = slice(first, first + step)
+            scores = (1.0 - words) * self._topic_cosines(queries[batch])
             if words:
-                scores += words * (by_words[part] @ self.postings).toarray()
+                scores += words * (tf_idf[batch] @ self.postings).toarray()
             yield from scores
 
-    def _by_topics(self, queries: FloatArray) -> FloatArray:
-        """Cosines, added up topic by topic: BLAS would give equal documents unequal last bits."""
+    def _topic_cosines(self, queries: FloatArray) -> FloatArray:
+        """Compute the cosines of topic vectors, (queries, documents).
+
+        Topic by topic rather than with BLAS, where equal documents may differ in the last bits.
+        """
         cosines = np.zeros((len(queries), len(self)))
         for query, row in zip(queries.T, self.vectors, strict=True):
             if query.any():
@@ -158,7 +162,7 @@ class DocumentIndex:
 
     # files
     def arrays(self) -> dict[str, FloatArray | IntArray]:
-        """What a file must hold; see `restore`."""
+        """Return the arrays to store in a file; see `restore`."""
         return {
             IDF: self.tf_idf.idf,
             ROWS: self.vectors,
@@ -169,43 +173,44 @@ class DocumentIndex:
 
     @classmethod
     def restore(cls, stored: store.Stored, n_topics: int, n_words: int) -> Self:
-        """The index that `arrays` wrote, if it is one for so many topics and words."""
+        """Restore the index written by `arrays`, after checking that it is consistent."""
         rows, idf = numbers(stored, ROWS, (n_topics, None)), numbers(stored, IDF, (n_words,))
         values = numbers(stored, VALUES, (None,))
-        borders, which = _read_whole(stored, BORDERS), _read_whole(stored, NUMBERS)
+        borders, documents = _read_integers(stored, BORDERS), _read_integers(stored, NUMBERS)
         n = rows.shape[1]
         if (
             len(borders) != n_words + 1
             or borders[0] != 0
-            or not borders[-1] == len(which) == len(values)
+            or not borders[-1] == len(documents) == len(values)
             or (np.diff(borders) < 0).any()
-            or ((which < 0) | (which >= n)).any()
-            or any(((x < 0.0) | (x > 1.0 + 1e-9)).any() for x in (rows, values))  # no cosines
+            or ((documents < 0) | (documents >= n)).any()
+            # entries of unit vectors are at most 1
+            or any(((x < 0.0) | (x > 1.0 + 1e-9)).any() for x in (rows, values))
         ):
-            raise StoreError("the index of documents does not fit together", AGAIN)
+            raise StoreError("the index of documents is inconsistent", AGAIN)
         if not (idf > 0.0).all():
-            raise StoreError("the index of documents has a word that counts for nothing", AGAIN)
-        postings = sparse.csr_matrix((values, which, borders), shape=(n_words, n))
+            raise StoreError("the index of documents has a word with an idf of 0 or less", AGAIN)
+        postings = sparse.csr_matrix((values, documents, borders), shape=(n_words, n))
         return cls(TfIdf(idf), rows, postings)
 
 
-def _read_whole(stored: store.Stored, name: str) -> IntArray:
+def _read_integers(stored: store.Stored, name: str) -> IntArray:
     array = np.asarray(stored.arrays[name])
     if array.ndim != 1 or array.dtype.kind != "i":
         raise StoreError(f"{name!r} is not a list of whole numbers", AGAIN)
     return array
 
 
-def _unit(bags: Bags, vectors: FloatArray) -> FloatArray:
-    """Topic vectors of length one; zero for documents without words, which have no topics."""
+def _normalise(bags: Bags, vectors: FloatArray) -> FloatArray:
+    """Scale topic vectors to unit length; zero for documents without words, which have no topic."""
     table = np.where(bags.lengths[:, None] > 0.0, vectors, 0.0)
     lengths = np.sqrt((table**2).sum(axis=1, keepdims=True))
     unit: FloatArray = np.divide(table, lengths, out=np.zeros_like(table), where=lengths > 0.0)
     return unit
 
 
-def _best(scores: FloatArray, n: int) -> list[tuple[int, float]]:
-    """The ``n`` highest, among equals those with the lowest numbers."""
+def _find_best(scores: FloatArray, n: int) -> list[tuple[int, float]]:
+    """Return the ``n`` highest scores with their documents; ties by the lowest number."""
     chosen = np.arange(len(scores))
     if n < len(scores):
         chosen = np.flatnonzero(scores >= np.partition(scores, -n)[-n])
