@@ -82,10 +82,10 @@ def test_brackets_without_labels(files: Path, line: str, spans: str) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("she (sees a dog with a cat", "known:1: 1 ) are missing"),
-        ("she sees) a dog with a cat", "known:1 has a ) too many"),
-        ("she () sees a dog with a cat", "known:1 has a bracket with nothing in it"),
-        ("(she (sees a dog with a bat))", "known:1 has other words than its sentence"),
+        ("she (sees a dog with a cat", "known:1 has 1 unclosed ("),
+        ("she sees) a dog with a cat", "known:1 has an unmatched )"),
+        ("she () sees a dog with a cat", "known:1 has an empty pair of brackets"),
+        ("(she (sees a dog with a bat))", "known:1 differs from its sentence"),
     ],
 )
 def test_faults_of_brackets_without_labels(files: Path, line: str, message: str) -> None:
@@ -101,7 +101,7 @@ def test_brackets_in_words(files: Path) -> None:
         (line,) = lines(done("grammar", files / "text", "-k", 1, option, files / "known"))
         assert tree(line).words() == ["-LRB-a-RRB-", "b"]
     (files / "known").write_text("(S -LRB-a-RRB- c)\n")
-    message = "known:1 has other words than its sentence: word 1 is 'c' in the tree, and 'b'"
+    message = "known:1 differs from its sentence: word 1 is 'c' in the tree, and 'b'"
     refused(*("grammar", files / "text", "-k", 1, "--brackets", files / "known"), message=message)
 
 
@@ -130,7 +130,7 @@ def test_trees_over_several_lines_have_a_line_each(files: Path) -> None:
 def test_trees_that_are_taken_for_sentences(files: Path) -> None:
     PCFG.from_treebank([one for one in TREES if one]).save(files / "kept")
     (files / "text").write_text("\n" + BANK)
-    warning = "text:2 looks like a tree, and its brackets are taken for words"
+    warning = "text:2 looks like a tree, but its brackets are read as words"
     assert warning in done("parse", files / "kept", files / "text").stderr
     assert warning in done("grammar", files / "text", "-k", 1, "--max-iter", 1).stderr
     for line in (*SENTENCES, "( she sleeps )", "(she) sleeps", "she (and (he))"):

@@ -251,7 +251,7 @@ def test_weights_cannot_be():
 def test_a_sentence_that_cannot_be():
     start = {name: family.uniform() for name, family in families(SMALL)}
     start["words"] = np.array([[1.0, 0.0], [1.0, 0.0]])
-    with pytest.raises(ImpossibleItem, match="item 0 cannot come about"):
+    with pytest.raises(ImpossibleItem, match="item 0 has probability zero"):
         SMALL.core.collapse([SMALL.shard], start, 0)
 
 

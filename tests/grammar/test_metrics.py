@@ -309,7 +309,7 @@ def test_deep_trees_do_no_harm():
         ("(X a b)", ["(X a b)"], "the trees are '"),
         (tree("(X a b)"), ["(X a b)"], "the trees are tree"),
         ([7], ["(X a b)"], "tree 0: a tree is 7"),
-        (["(X a b"], ["(X a b)"], "tree 0: .* does not end"),
+        (["(X a b"], ["(X a b)"], "tree 0: .* is not closed"),
     ],
 )
 def test_bad_trees_are_refused(found, gold, message):

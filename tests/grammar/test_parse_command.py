@@ -171,9 +171,9 @@ def test_labels_of_trees_in_brackets(tmp_path: Path) -> None:
     ("known", "message"),
     [
         ("\n0-1\n", "known:2 has the span '0-1', but its sentence has 0 words"),
-        ("\n\nQP:0-2\n\n\n", "known:3 has the label 'QP', which the grammar has not"),
+        ("\n\nQP:0-2\n\n\n", "known:3 has the label 'QP', which is not in the grammar"),
         ("\n\n", "has no line for standard input:3"),
-        ("\n\n\n\n\n0-1\n", "known:6 has no sentence"),
+        ("\n\n\n\n\n0-1\n", "known:6 has no corresponding sentence"),
     ],
 )
 def test_faults_of_brackets(kept: Path, tmp_path: Path, known: str, message: str) -> None:
@@ -223,7 +223,7 @@ def test_faults_of_gold_trees(kept: Path, tmp_path: Path) -> None:
     (tmp_path / "gold").write_text("(X a)\n")
     result = run(*args, stdin=TEXT)
     assert result.exit_code == 1
-    assert "1 trees, while there are 5 sentences" in result.stderr
+    assert "1 trees, but there are 5 sentences" in result.stderr
     assert len(lines(result)) == 5  # the trees are there all the same
     result = run(*args, stdin="b\n")
     assert result.exit_code == 1

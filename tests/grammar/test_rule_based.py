@@ -84,7 +84,7 @@ def test_chains_are_the_inverse(seed):
 
 def test_chains_without_an_end_are_an_error():
     case = RuleCase(parse_rules("S -> S [0.5] | 'a'"), [["a"]])
-    with pytest.raises(LearnerError, match="no finite sum"):
+    with pytest.raises(LearnerError, match="diverges"):
         case.own.make_tables(np.array([1.0, 0.0]), case.own.root)
 
 
@@ -372,6 +372,6 @@ def test_chains_that_hardly_end():
     model = sc.PCFG.from_rules(text.format(1.0 - 2.0**-40, 2.0**-40))
     assert model.score_samples(["a"])[0] == pytest.approx(0.0, abs=1e-3)
     assert str(model.predict(["a"])[0]) == "(S (A a))"
-    with pytest.raises(LearnerError, match="go round some"):
+    with pytest.raises(LearnerError, match="cycles of unary rules repeat some"):
         model.sample_trees(["a"])
     assert len(sc.PCFG.from_rules(text.format(0.999, 0.001)).sample_trees(["a"], 3)[0]) == 3

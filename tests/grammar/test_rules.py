@@ -92,7 +92,7 @@ def test_another_start():
         ("S -> NP VP [half]" + REST, r"line 1 has the probability \[half\]"),
         ("S -> NP 'sleeps" + REST, 'line 1 cannot be read from "\'sleeps" on'),
         ("S -> NP VP [0.5" + REST, r"line 1 cannot be read from '\[0.5' on"),
-        ("S -> NP '' VP" + REST, "line 1 has a word that is empty"),
+        ("S -> NP '' VP" + REST, "line 1 has an empty word"),
         ("\nS -> NP VP [.7] | VP [.7]" + REST, r"of S \(line 2\) add up to 1.4"),
         ("S -> NP VP [.7] | VP [.1]" + REST, r"of S \(line 1\) add up to 0.8"),
         ("S -> NP VP [1] | VP" + REST, "nothing is left for rules that have none"),
@@ -126,7 +126,7 @@ def test_no_text():
     ],
 )
 def test_unary_rules_without_an_end(text, cycle):
-    with pytest.raises(DataError, match=f"the unary rules {cycle} go round for ever"):
+    with pytest.raises(DataError, match=f"the unary rules {cycle} form a cycle of probability one"):
         parse_rules(text)
 
 
@@ -178,8 +178,8 @@ def test_a_tree_that_counts_nothing_has_no_rules():
         ([None], None, "no trees"),
         ([tree("(S a)")], [0.0], "no trees"),
         ([tree("(S a)")], [1.0, 2.0], "2 weights for 1 trees"),
-        ([None, tree("(S a)")], [1.0, -1.0], "tree 1 counts -1.0 times"),
-        ([tree("(S a)")], [np.inf], "tree 0 counts inf times"),
+        ([None, tree("(S a)")], [1.0, -1.0], "tree 1 has the weight -1.0"),
+        ([tree("(S a)")], [np.inf], "tree 0 has the weight inf"),
     ],
 )
 def test_trees_that_are_refused(trees, weights, message):

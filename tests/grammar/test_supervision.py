@@ -302,7 +302,7 @@ def test_lower_case(kind: str) -> None:
 
 
 def test_trees_with_other_words() -> None:
-    message = "has other words than sentence 1: word 1 is 'b' in the tree, and 'c' in the sentence"
+    message = "differs from sentence 1: word 1 is 'b' in the tree, and 'c' in the sentence"
     with pytest.raises(DataError, match=message):
         sc.PCFG().fit(["a b", "a c"], ["(S (A a) (B b))", "(S (A a) (B b))"])
     with pytest.raises(DataError, match="2 words in the tree, and 3 in the sentence"):

@@ -187,7 +187,7 @@ def test_words_to_ask_for() -> None:
     model = sc.HMM(2, lowercase=True).fit(["the dog", "the cat"])
     assert (model.emission_proba(["THE", "dog"]) == model.emission_proba()[:, :2]).all()
     assert model.emission_proba([]).shape == (2, 0)
-    with pytest.raises(DataError, match="one text"):
+    with pytest.raises(DataError, match="a single string"):
         model.emission_proba("dog")
     model.emission_proba()[:] = 0.0
     assert model.params_["emissions"].any()

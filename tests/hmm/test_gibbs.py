@@ -299,7 +299,7 @@ def test_priors_that_are_too_small_or_too_large(prior):
 
 def test_weights_are_refused():
     model = HMM(2, learner=CollapsedGibbs(max_iter=2), smoothing=0.1)
-    with pytest.raises(LearnerError, match="no weights"):
+    with pytest.raises(LearnerError, match="does not support sample_weight"):
         model.fit(["a b", "b"], sample_weight=[1.0, 0.5])
 
 

@@ -182,7 +182,7 @@ def test_bad_tags_are_refused(function, found, gold, message):
         (None, [["the", "dog"]], "known_words is missing"),
         ("the", [["the", "dog"]], "known_words is 'the'"),
         (7, [["the", "dog"]], "known_words is 7"),
-        ([[("the", "D")]], [["the", "dog"]], r"\('the', 'D'\) in known_words is no word"),
+        ([[("the", "D")]], [["the", "dog"]], r"\('the', 'D'\) in known_words is not a word"),
         ({"the"}, [["the"]], "sentence 0 has 1 words and 2 gold tags"),
         ({"the"}, ["the dog"], "words are one flat list"),
         ({"the"}, [], "0 sentences of words for 1"),
@@ -262,7 +262,7 @@ def test_tags_of_any_script_are_aligned():
 
 @pytest.mark.parametrize("method", ["table", "most_confused"])
 def test_less_than_one_row_is_refused(method):
-    with pytest.raises(DataError, match="cannot be 0"):
+    with pytest.raises(DataError, match="n=0 is not positive"):
         getattr(confusion(["N"], ["V"]), method)(0)
 
 

@@ -291,7 +291,7 @@ def test_tags_behind_another_separator(files: dict[str, Path]) -> None:
     message = f"--tagged {files['other']}: not a single word has a tag"
     refused("tag", files["text"], "--tagged", files["other"], message=message)
     args = ("--dictionary", files["words"], "--tagged", files["other"])
-    refused("tag", files["text"], *args, message="write word/TAG (or say another --separator)")
+    refused("tag", files["text"], *args, message="write word/TAG (or set --separator)")
     done("tag", files["text"], "--tagged", files["other"], "--separator", "_")
 
 

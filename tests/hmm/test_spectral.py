@@ -225,9 +225,9 @@ def test_numbers_of_states_that_no_tensor_has(K):
 
 
 def test_nothing_to_learn_from():
-    with pytest.raises(LearnerError, match="no words"):
+    with pytest.raises(LearnerError, match="needs words"):
         spectral_start(np.array([], int), np.array([0, 0]), 2, 2, np.random.default_rng(0))
-    with pytest.raises(LearnerError, match="no words"):
+    with pytest.raises(LearnerError, match="needs words"):
         spectral_start(np.array([0]), np.array([0, 1]), 2, 2, np.random.default_rng(0), np.zeros(1))
 
 

@@ -154,7 +154,7 @@ def test_the_column_of_the_end() -> None:
         sc.HMM(2, init={"transitions": without}).fit(WEEKS)
     with pytest.raises(StartError, match=r"second(.|\n)*add a column for the end"):
         sc.HMM(2, order=2, init={"second": without}).fit(WEEKS)
-    with pytest.raises(StartError, match=r"transitions(.|\n)*leave out the column for the end"):
+    with pytest.raises(StartError, match=r"transitions(.|\n)*omit the column for the end"):
         sc.HMM(2, stop=False, init={"transitions": GUESS["transitions"]}).fit(WEEKS)
     sc.HMM(2, stop=False, init={"transitions": without}).fit(WEEKS)
 
@@ -203,7 +203,7 @@ BAD: dict[str, tuple[dict[Any, Any], str]] = {
     "no number": ({0: {"3": np.nan}}, "nan"),
     "text": ({0: {"3": "often"}}, "often"),
     "one number": ({"3": 0.5}, "0.5"),
-    "nothing left for a word": ({0: {"3": 1.0}, 1: {"3": 0.5, "2": 0.5}}, "nothing for '1'"),
+    "nothing left for a word": ({0: {"3": 1.0}, 1: {"3": 0.5, "2": 0.5}}, "no mass for '1'"),
 }
 
 

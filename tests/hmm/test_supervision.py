@@ -227,7 +227,7 @@ def test_tags_that_are_not_known_at_predict() -> None:
     [
         ([["DT"]], "sentence 0"),
         ([["DT", "NN", "VB"]], "sentence 0"),
-        ([["DT", set()]], "no tag"),
+        ([["DT", set()]], "empty set of possible tags"),
         (["DT NN"], "sentence 0"),
         ([["DT", 5.5]], "5.5"),
         ([["DT", ""]], "tag"),

@@ -83,7 +83,7 @@ def test_chains_come_back(one: Tree, preterminals: bool, joint: str) -> None:
 
 
 def test_a_joint_must_be_recognised() -> None:
-    with pytest.raises(DataError, match="'B\\+C' has the joint '\\+' in it"):
+    with pytest.raises(DataError, match="'B\\+C' contains the joint '\\+'"):
         collapse_unaries(tree("(A (B+C c))"))
     with pytest.raises(DataError, match="nothing on one side"):
         expand_unaries(tree("(A (+ c))"))
@@ -163,19 +163,19 @@ def _rule(node: Tree) -> tuple[str, tuple[str, ...]]:
 @pytest.mark.parametrize("text", ["(S (@A (B b) (C c)))", "(S (A^S (B b) (C c)))"])
 def test_labels_that_look_binarised(text: str) -> None:
     for change in (binarise_right, binarise_left):
-        with pytest.raises(DataError, match="looks as if it was binarised already"):
+        with pytest.raises(DataError, match="looks as if the tree were already binarised"):
             change(tree(text))
 
 
 def test_tags_that_look_binarised() -> None:
     one = tree("(S (A (B^A b) (C c)) d)")
     assert undo_binarising(binarise_right(one)) == one
-    with pytest.raises(DataError, match=r"'B\^A' looks as if it was binarised already"):
+    with pytest.raises(DataError, match=r"'B\^A' looks as if the tree were already binarised"):
         binarise_right(one, tags=True)
 
 
 def test_a_part_of_a_binarised_tree_is_no_tree() -> None:
-    with pytest.raises(DataError, match="a part of another one, '@A/B'"):
+    with pytest.raises(DataError, match="'@A/B' was made by binarising"):
         undo_binarising(tree("(@A/B (C c) (D d))"))
 
 

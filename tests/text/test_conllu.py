@@ -276,9 +276,9 @@ def test_bad_lines_of_python() -> None:
 
 @pytest.mark.parametrize("column", ["", "_", "feats", "FORM", "a b", "a|b", "a=b", "a\t", None])
 def test_columns_that_are_none(column: Any) -> None:
-    with pytest.raises(DataError, match="the tags' column is"):
+    with pytest.raises(DataError, match="the column of tags is"):
         small().tags(column)
-    with pytest.raises(DataError, match="the tags' column is"):
+    with pytest.raises(DataError, match="the column of tags is"):
         small().text([None, None], column)
 
 

@@ -50,12 +50,12 @@ def test_files(tmp_path: Path, packed: bool) -> None:
         ("a\0\tN", "2 has the word"),
         ("a\t ", "2 has the tags ' ' for 'a'"),
         ("a\t\t3", "2 has the tags '' for 'a'"),
-        ("a\tN\tV", "2: 'V' is no count of 'N'"),
-        ("a\tN V\t3", "2: '3' is no count of 'N V'"),
-        ("a\tN\t0", "2: '0' is no count"),
-        ("a\tN\t-1", "2: '-1' is no count"),
-        ("a\tN\tnan", "2: 'nan' is no count"),
-        ("a\tN\tinf", "2: 'inf' is no count"),
+        ("a\tN\tV", "2: 'V' is not a count of 'N'"),
+        ("a\tN V\t3", "2: '3' is not a count of 'N V'"),
+        ("a\tN\t0", "2: '0' is not a count"),
+        ("a\tN\t-1", "2: '-1' is not a count"),
+        ("a\tN\tnan", "2: 'nan' is not a count"),
+        ("a\tN\tinf", "2: 'inf' is not a count"),
     ],
 )
 def test_bad_lines(tmp_path: Path, line: str, says: str) -> None:

@@ -98,13 +98,13 @@ def test_indented_lines_are_trees_if_each_is_one() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("(X a)\n\n(Y (Z b)\n(X c)\n(X d)\n", "a:3, character 1 does not end"),
-        ("(X a)\n(X b))\n(X c)\n", "behind the tree, at a:2, character 6, is a ) too many"),
-        ("(X a)\n(X b) (X c)\n", "behind the tree, at a:2, character 7, is '(X c)'"),
+        ("(X a)\n\n(Y (Z b)\n(X c)\n(X d)\n", "a:3, character 1 is not closed"),
+        ("(X a)\n(X b))\n(X c)\n", "after the tree, at a:2, character 6, is an unmatched )"),
+        ("(X a)\n(X b) (X c)\n", "after the tree, at a:2, character 7, is '(X c)'"),
         ("(X a)\n(X b)\n word\n", "at a:3, character 2 is 'word', but no tree"),
         ("(X\n  (Y a)\n  (Z))\n", "the constituent Z at a:3, character 3 is empty"),
         ("(X\n  (Y a)\n\n  ((Z b) (Y c)))\n", "the constituent at a:4, character 3 has no label"),
-        ("(X\n  (Y a)\n  (Z\n   b)\n", "X at a:1, character 1 does not end"),
+        ("(X\n  (Y a)\n  (Z\n   b)\n", "X at a:1, character 1 is not closed"),
         ("(X\n  a))\n", "at a:2, character 5 is ')', but no tree"),
         ("", "no trees in a"),
         ("\n \n", "no trees in a"),
@@ -140,7 +140,7 @@ def test_python_data() -> None:
     assert some.name(2) == "tree 2"
     assert trees(some) is some
     assert trees(["((X a) b)"], unlabelled="Y")[0] == tree("(Y (X a) b)")
-    with pytest.raises(DataError, match="tree 1: X at character 1 does not end"):
+    with pytest.raises(DataError, match="tree 1: X at character 1 is not closed"):
         trees(["(X a)", "(X"])
     for strange in ("(X a)", tree("(X a)"), 7):
         with pytest.raises(DataError, match="the trees are"):

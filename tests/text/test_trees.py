@@ -108,12 +108,12 @@ def test_brackets_and_white_space_in_words_and_labels_are_escaped() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("(S (NP a)", "S at character 1 does not end: one ) is missing"),
-        ("(S (NP a", "NP at character 4 does not end: 2 ) are missing"),
-        ("(S (", "the bracket at character 4 does not end: 2 ) are missing"),
-        ("(S a))", "behind the tree, at character 6, is a ) too many"),
-        ("(S a) (S b)", "behind the tree, at character 7, is '(S b)'"),
-        ("(S a) b", "behind the tree, at character 7, is 'b'"),
+        ("(S (NP a)", "S at character 1 is not closed: one ) is missing"),
+        ("(S (NP a", "NP at character 4 is not closed: 2 ) are missing"),
+        ("(S (", "the bracket at character 4 is not closed: 2 ) are missing"),
+        ("(S a))", "after the tree, at character 6, is an unmatched )"),
+        ("(S a) (S b)", "after the tree, at character 7, is '(S b)'"),
+        ("(S a) b", "after the tree, at character 7, is 'b'"),
         (" S", "at character 2 is 'S', but no tree"),
         (") (S a)", "at character 1 is ')', but no tree"),
         ("(S (NP) a)", "the constituent NP at character 4 is empty"),

@@ -1,4 +1,4 @@
-"""``softcount grammar`` and ``softcount parse``."""
+"""The ``softcount grammar`` and ``softcount parse`` commands."""
 
 from __future__ import annotations
 
@@ -44,24 +44,24 @@ if TYPE_CHECKING:
     from softcount.text.treebank import Change, Trees
     from softcount.text.trees import Tree
 
-# Reading: rules, trees, sentences, and what is known of their brackets
+# Reading: rules, trees, sentences, and known brackets
 
 SPANS = (
-    "write nothing, a tree, brackets around the sentence's words, or spans: 0-2 NP:3-5, the end "
-    "being the first word behind"
+    "leave the line blank, or write a tree, the sentence with brackets, or spans start-end such as "
+    "0-2 NP:3-5, where end is exclusive"
 )
 _PART = re.compile(r"[()]|[^\s()]+")
 _SPAN = re.compile(r"(?:(?P<label>.+):)?(?P<start>[0-9]+)-(?P<end>[0-9]+)")
 FEWEST_OPEN = 2
-"""The fewest words that begin with a bracket, the first among them, if it may be a tree."""
+"""A line looks like a tree if this many of its words, including the first, begin with ``(``."""
 LONGEST_NUMBER = 9
-"""Digits that the place of a word may have."""
+"""Maximum number of digits read as a word position; longer numbers are out of range anyway."""
 UNLABELLED = "X"
-"""The label of constituents of files that have none."""
+"""The label given to unlabelled constituents of files."""
 
 
 def read_rules(path: str) -> GrammarRules:
-    """Read rules from a file; messages name it and the line."""
+    """Read rules from a file; errors name the file and the line."""
     from softcount.grammar.rules import parse_rules
     from softcount.text.lines import decode_text, strip_mark
 
@@ -82,14 +82,14 @@ def read_rules(path: str) -> GrammarRules:
 
 
 def choose_cleaning(keep_functions: bool) -> list[Change]:
-    """What is done to trees of files: traces are removed, and functions, unless they are kept."""
+    """Choose the cleaning of trees: remove traces and, unless kept, function labels."""
     from softcount.text.treebank import remove_functions, remove_traces
 
     return [remove_traces] if keep_functions else [remove_traces, remove_functions]
 
 
 def read_trees(path: str, changes: Sequence[Change]) -> Trees:
-    """Read the trees of a file, and change them; constituents without a label get one."""
+    """Read the trees of a file and apply the changes; unlabelled constituents get a label."""
     from softcount.text.treebank import from_pieces
 
     trees = from_pieces(read_pieces(path), name_source(path), unlabelled=UNLABELLED)
@@ -97,44 +97,46 @@ def read_trees(path: str, changes: Sequence[Change]) -> Trees:
 
 
 def check_one_each(option: str, path: str, n: int, n_sentences: int, what: str) -> None:
-    """Raise an error if there is not one for each sentence."""
+    """Raise if there is not exactly one of ``what`` for each sentence."""
     if n != n_sentences:
         raise DataError(
-            f"{option} {path}: {n:,} {what}, while there are {n_sentences:,} sentences",
+            f"{option} {path} has {n:,} {what}, but there are {n_sentences:,} sentences",
             "give one for each sentence, in the same order; a blank line where nothing is known",
         )
 
 
 def is_treebank(path: str) -> bool:
-    """Whether a file has trees instead of plain sentences, by its name."""
+    """Return whether a file holds trees rather than plain sentences, judging by its name."""
     return path.removesuffix(".gz").endswith(".mrg")
 
 
 def read_sentences_of_trees(path: str) -> Sequences:
-    """Read the sentences of trees."""
+    """Read the sentences (the leaves) of the trees of a file."""
     from softcount.text.sequences import sequences
 
     return sequences(read_trees(path, choose_cleaning(keep_functions=True)).words())
 
 
 def warn_of_trees(text: Sequences) -> None:
-    """Warn of trees that are taken for sentences, going by the first one that has words."""
+    """Warn if the first non-empty sentence looks like a tree."""
     for n in range(len(text)):
         if words := text.sentence(n):
             n_open = sum(word.startswith("(") for word in words)
             if words[0].startswith("(") and n_open >= FEWEST_OPEN:
                 say(
-                    f"warning: {text.name(n)} looks like a tree, and its brackets are taken for "
-                    "words; the sentences of trees are read from files called .mrg"
+                    f"warning: {text.name(n)} looks like a tree, but its brackets are read as "
+                    "words; to read the sentences of trees, give a file named *.mrg"
                 )
             return
 
 
 class BracketReader:
-    """Reads brackets line by line, beside sentences as they come.
+    """Reader of known brackets, line by line, in step with the sentences as they arrive.
 
-    ``labels``  whether labels of trees count
-    ``known``   the labels that there are; None: any
+    ``lines``    numbered lines of the file of brackets
+    ``changes``  changes applied to lines that are trees
+    ``labels``   whether the labels of trees are constraints too
+    ``known``    the labels of the grammar; None: any
     """
 
     def __init__(
@@ -150,25 +152,25 @@ class BracketReader:
 
     def read(self, text: Sequences) -> list[list[Bracket]]:
         """Read the brackets of the next sentences."""
-        found = []
+        brackets = []
         for n in range(len(text)):
             number, line = next(self.lines, (None, ""))
             if number is None:
                 raise DataError(
                     f"--brackets {self.path} has no line for {text.name(n)}",
-                    "give a line for each sentence, a blank one where nothing is known",
+                    "give one line for each sentence, blank where nothing is known",
                 )
             where = f"{name_source(self.path)}:{number}"
-            found.append(self._read_line(line, where, text.sentence(n)))
-        return found
+            brackets.append(self._read_line(line, where, text.sentence(n)))
+        return brackets
 
     def check_end(self) -> None:
-        """Raise an error if there are brackets of sentences that are not there."""
+        """Raise if there are more lines of brackets than sentences."""
         number, _ = next(self.lines, (None, ""))
         if number is not None:
             raise DataError(
-                f"--brackets {name_source(self.path)}:{number} has no sentence",
-                "give a line for each sentence, in the same order",
+                f"--brackets {name_source(self.path)}:{number} has no corresponding sentence",
+                "give one line for each sentence, in the same order",
             )
 
     def _read_line(self, line: str, where: str, words: Sequence[str]) -> list[Bracket]:
@@ -177,22 +179,22 @@ class BracketReader:
         if (unlabelled := read_bracketed_words(line, where, words)) is not None:
             return unlabelled
         if line.lstrip().startswith("("):
-            found = self._read_tree(line, where, words)
+            brackets = self._read_tree(line, where, words)
         else:
-            found = [read_span(part, where, len(words)) for part in line.split()]
-            for n, (_, start, end) in enumerate(found):
-                for _, first, last in find_crossing(found[:n], start, end):
+            brackets = [read_span(part, where, len(words)) for part in line.split()]
+            for n, (_, start, end) in enumerate(brackets):
+                for _, first, last in find_crossing(brackets[:n], start, end):
                     raise DataError(
                         f"{where} has the spans {first}-{last} and {start}-{end}, which cross",
                         "leave one of them out",
                     )
-        for label, _, _ in found:
+        for label, _, _ in brackets:
             if label is not None and self.known is not None and label not in self.known:
                 raise DataError(
-                    f"{where} has the label {brief(label)}, which the grammar has not",
-                    "leave it out: 3-5 says that there is a constituent, whatever it is",
+                    f"{where} has the label {brief(label)}, which is not in the grammar",
+                    "omit the label: 3-5 stands for a constituent with any label",
                 )
-        return found
+        return brackets
 
     def _read_tree(self, line: str, where: str, words: Sequence[str]) -> list[Bracket]:
         from softcount.grammar.data import find_other_word
@@ -205,26 +207,26 @@ class BracketReader:
         tree = compose(*self.changes)(parse_whole(line, name_place, UNLABELLED))
         if tree is None:
             return []
-        lower = [[escape_brackets(word).lower() for word in some] for some in (tree.words(), words)]
+        lower = [[escape_brackets(word).lower() for word in side] for side in (tree.words(), words)]
         if difference := find_other_word(*lower):
             raise DataError(
-                f"{where} has other words than its sentence: {difference}",
+                f"{where} differs from its sentence: {difference}",
                 "give the trees of the same sentences in the same order",
             )
         return [(label if self.labels else None, start, end) for label, start, end in tree.spans()]
 
 
 def read_bracketed_words(line: str, where: str, words: Sequence[str]) -> list[Bracket] | None:
-    """Read brackets around the words of a sentence; None if the line is something else.
+    """Read a sentence with brackets around some of its words; None if the line is not one.
 
     >>> read_bracketed_words("she (sees (a dog))", "known.txt:1", "she sees a dog".split())
     [(None, 2, 4), (None, 1, 4)]
     """
     parts = _PART.findall(line)
-    own = [part.lower() for part in parts if part not in "()"]
-    if len(own) == len(parts) or own != [word.lower() for word in words]:
+    bracketed = [part.lower() for part in parts if part not in "()"]
+    if len(bracketed) == len(parts) or bracketed != [word.lower() for word in words]:
         return None
-    found: list[Bracket] = []
+    brackets: list[Bracket] = []
     starts: list[int] = []
     place = 0
     for part in parts:
@@ -233,13 +235,13 @@ def read_bracketed_words(line: str, where: str, words: Sequence[str]) -> list[Br
         elif part != ")":
             place += 1
         elif not starts or starts[-1] == place:
-            what = "a bracket with nothing in it" if starts else "a ) too many"
-            raise DataError(f"{where} has {what}", "brackets are around words: she (sees (a dog))")
+            what = "an empty pair of brackets" if starts else "an unmatched )"
+            raise DataError(f"{where} has {what}", "put brackets around words: she (sees (a dog))")
         else:
-            found.append((None, starts.pop(), place))
+            brackets.append((None, starts.pop(), place))
     if starts:
-        raise DataError(f"{where}: {len(starts)} ) are missing", "each ( needs its )")
-    return found
+        raise DataError(f"{where} has {len(starts)} unclosed (", "close each ( with a )")
+    return brackets
 
 
 def read_span(part: str, where: str, n: int) -> Bracket:
@@ -248,27 +250,29 @@ def read_span(part: str, where: str, n: int) -> Bracket:
     >>> read_span("NP:3-5", "known.txt:1", 7), read_span("0-2", "known.txt:1", 7)
     (('NP', 3, 5), (None, 0, 2))
     """
-    found = _SPAN.fullmatch(part)
-    if found is None:
-        raise DataError(f"{where} has {brief(part)}, which is no span", SPANS)
-    digits = found["start"], found["end"]
-    start, end = (int(some) if len(some) <= LONGEST_NUMBER else sys.maxsize for some in digits)
+    match = _SPAN.fullmatch(part)
+    if match is None:
+        raise DataError(f"{where} has {brief(part)}, which is not a span", SPANS)
+    numbers = match["start"], match["end"]
+    start, end = (
+        int(digits) if len(digits) <= LONGEST_NUMBER else sys.maxsize for digits in numbers
+    )
     if not start < end <= n:
         raise DataError(
             f"{where} has the span {brief(part)}, but its sentence has {n} words",
-            "start is the first word, from 0, end the first one behind",
+            "a span is start-end: words are counted from 0, and end is exclusive",
         )
-    return found["label"], start, end
+    return match["label"], start, end
 
 
 @dataclass(frozen=True, eq=False)
 class GrammarData:
-    """Sentences, and what is known of their trees.
+    """Sentences with whatever is known about their trees.
 
-    ``text``      None: there are no sentences to be parsed, and those of the trees are learned from
-    ``trees``     those of sentences, None where a tree is unknown
-    ``brackets``  those of each sentence
-    ``gold``      trees to compare with
+    ``text``      the sentences to learn from and parse; None: learn from the trees' own sentences
+    ``trees``     a tree for each sentence, None where unknown
+    ``brackets``  the known brackets of each sentence
+    ``gold``      trees for evaluation
     """
 
     text: Sequences | None
@@ -277,11 +281,14 @@ class GrammarData:
     gold: Trees | None = None
 
     def __len__(self) -> int:
-        some = self.trees if self.text is None else self.text
-        return 0 if some is None else len(some)
+        items = self.trees if self.text is None else self.text
+        return 0 if items is None else len(items)
 
     def select_short(self, longest: int | None) -> tuple[GrammarData, list[str]]:
-        """The sentences of at most ``longest`` words, with their own vocabulary; and a remark."""
+        """Select the sentences of at most ``longest`` words, with a vocabulary of their own.
+
+        Returns them with a list of remarks on what was left out.
+        """
         from softcount.text.sequences import sequences
 
         if self.text is not None:
@@ -293,38 +300,38 @@ class GrammarData:
             return self, []
         if not any(lengths[n] for n in chosen):
             raise DataError(
-                f"--max-length {longest}: all sentences are longer", "let them have more words"
+                f"--max-length {longest}: all sentences are longer", "raise --max-length"
             )
         text, trees, brackets = self.text, self.trees, self.brackets
         if text is not None:
-            some = text.select(chosen)
-            own = sequences([some.sentence(n) for n in range(len(some))])
-            text = replace(own, origin=some.origin, numbers=some.numbers)
+            short = text.select(chosen)
+            renumbered = sequences([short.sentence(n) for n in range(len(short))])
+            text = replace(renumbered, origin=short.origin, numbers=short.numbers)
         if trees is not None:
             trees = trees.select(chosen)
         if brackets is not None:
             brackets = [brackets[n] for n in chosen]
         remark = (
             f"{len(lengths) - len(chosen):,} of {len(lengths):,} sentences have more than "
-            f"{longest} words, and are not learned from"
+            f"{longest} words, and are not used for learning"
         )
         return GrammarData(text, trees, brackets), [remark]
 
 
-# Trees of sentences as both commands print and score them
+# Printing and scoring trees, for both commands
 
 FAILED, TAG = "FAILED", "XX"
-"""The mark of a sentence without a tree, and what stands for the tags of its words."""
+"""The root label of the flat tree that stands for a failed parse, and the tag of its words."""
 SEPARATOR = " ||| "
 
 
 def say(remark: str) -> None:
-    """A remark on stderr."""
+    """Print a remark on stderr."""
     typer.echo(f"softcount: {remark}", err=True)
 
 
 def mark_failed(words: Sequence[str]) -> Tree:
-    """What stands for the tree of a sentence that has none.
+    """Make the flat placeholder tree of a sentence that could not be parsed.
 
     >>> print(mark_failed(["no", "(", "way"]))
     (FAILED (XX no) (XX -LRB-) (XX way))
@@ -336,13 +343,13 @@ def mark_failed(words: Sequence[str]) -> Tree:
 
 @dataclass(frozen=True, eq=False)
 class Parses:
-    """Trees of sentences: None if one is empty, or has none."""
+    """Parsed sentences; the tree is None if a sentence is empty or has no parse."""
 
     text: Sequences
     trees: Sequence[Tree | None]
 
     def shown(self) -> list[Tree | None]:
-        """Failed sentences are marked; those without words have None."""
+        """Return the trees with placeholders for failed parses; None for empty sentences."""
         sentences = (self.text.sentence(n) for n in range(len(self.trees)))
         return [
             (tree or mark_failed(words)) if words else None
@@ -350,18 +357,18 @@ class Parses:
         ]
 
     def lines(self) -> list[str]:
-        """Penn brackets, exactly one line for each sentence."""
+        """Format the trees in Penn brackets, exactly one line for each sentence."""
         return ["" if tree is None else str(tree) for tree in self.shown()]
 
     def drawings(self) -> list[str]:
-        """The trees drawn, with an empty line below each."""
+        """Draw the trees, with an empty line below each."""
         from softcount.grammar.report import draw_tree
 
         return [f"{draw_tree(tree)}\n" for tree in self.shown() if tree is not None]
 
     @property
     def failures(self) -> list[int]:
-        """Lines of sentences that have words and no tree, from 1."""
+        """Line numbers, from 1, of non-empty sentences without a tree."""
         lengths = self.text.lengths.tolist()
         return [
             number_line(self.text, n)
@@ -371,12 +378,12 @@ class Parses:
 
 
 def number_line(text: Sequences, n: int) -> int:
-    """The line of a sentence, from 1."""
+    """Return the line number of sentence ``n``, from 1."""
     return (n if text.numbers is None else int(text.numbers[n])) + 1
 
 
 def without_warnings() -> AbstractContextManager[object]:
-    """Nothing is said of sentences without a tree: lines and remarks name them."""
+    """Silence `ImpossibleWarning`: the commands report failed sentences themselves."""
     from softcount.core.warnings import ImpossibleWarning
 
     return warnings.catch_warnings(action="ignore", category=ImpossibleWarning)
@@ -385,14 +392,14 @@ def without_warnings() -> AbstractContextManager[object]:
 def parse_text(
     model: PCFG, text: Sequences, *, method: str = "viterbi", brackets: Any = None
 ) -> Parses:
-    """The tree of each sentence, with words as they are written there."""
+    """Parse each sentence; trees keep the words as they are written in the text."""
     with without_warnings():
-        found = model.predict(text, brackets=brackets, method=method)
-    return Parses(text, [restore_words(model, tree, text, n) for n, tree in enumerate(found)])
+        trees = model.predict(text, brackets=brackets, method=method)
+    return Parses(text, [restore_words(model, tree, text, n) for n, tree in enumerate(trees)])
 
 
 def restore_words(model: PCFG, tree: Tree | None, text: Sequences, n: int) -> Tree | None:
-    """A tree with the words of its sentence, which the model may have in lower case."""
+    """Put the original words back into a tree whose model lower-cases them."""
     from softcount.text.trees import from_spans
 
     if tree is None or not model.lowercase:
@@ -401,34 +408,34 @@ def restore_words(model: PCFG, tree: Tree | None, text: Sequences, n: int) -> Tr
 
 
 def join_lines(lines: Iterable[str]) -> str:
-    """Lines, each with its end."""
+    """Join lines, each terminated by a newline."""
     return "".join(f"{line}\n" for line in lines)
 
 
 def describe_failures(failures: Sequence[int], total: int) -> list[str]:
-    """A sentence on those without a tree, if there are any."""
+    """Return a remark on the sentences without a tree, if there are any."""
     if not failures:
         return []
     have, are = ("has", "is") if len(failures) == 1 else ("have", "are")
     return [
-        f"{list_lines(failures)} of {total:,} {have} no tree by this grammar, and "
+        f"{list_lines(failures)} of {total:,} {have} no tree under this grammar, and "
         f"{are} marked ({FAILED} …)"
     ]
 
 
-def score_trees(found: Sequence[Tree | None], gold: Trees, labels: Sequence[str]) -> list[str]:
-    """Unlabelled scores, and labelled ones if any labels are the same."""
+def score_trees(trees: Sequence[Tree | None], gold: Trees, labels: Sequence[str]) -> list[str]:
+    """Compute unlabelled scores, and labelled ones if grammar and gold share any label."""
     from softcount.grammar.metrics import bracket_scores
 
-    scores = str(bracket_scores(found, gold)).splitlines()
-    theirs = {node.label for tree in gold if tree is not None for node in tree.nodes()}
-    if theirs.intersection(labels):
-        scores += str(bracket_scores(found, gold, labelled=True)).splitlines()
+    scores = str(bracket_scores(trees, gold)).splitlines()
+    gold_labels = {node.label for tree in gold if tree is not None for node in tree.nodes()}
+    if gold_labels.intersection(labels):
+        scores += str(bracket_scores(trees, gold, labelled=True)).splitlines()
     return scores
 
 
 def score_baselines(gold: Trees) -> list[str]:
-    """Scores of trees that know nothing but how many words there are, punctuation aside."""
+    """Compute the scores of right- and left-branching trees over the words but punctuation."""
     from softcount.grammar.metrics import bracket_scores, left_branching, right_branching
     from softcount.text.treebank import remove_punctuation
 
@@ -446,7 +453,7 @@ ArgumentFile = partial(Argument, metavar="FILE")
 InputFile = partial(Input, metavar="FILE")
 OutputFile = partial(Output, metavar="FILE")
 BracketLabels = Annotated[
-    bool, Input("The labels of trees in --brackets are right, too; else only the brackets.")
+    bool, Input("Use the labels of trees in --brackets too, not only their brackets.")
 ]
 
 
@@ -456,16 +463,16 @@ NOT_COUNTED = (
     *("n_components", "n_preterminals", "rules", "brackets", "labels", "trees", "max_length"),
     *("init", "smoothing", "learner", "max_iter", "tol", "n_init", "dtype", "seed"),
 )
-"""Options that are of no use with a treebank, whose rules are counted."""
+"""Options that do not apply to --treebank, whose rules are counted rather than learned."""
 MORE_TAGS = 1.5
-"""The number of preterminals for each nonterminal, unless it is given."""
+"""Default number of preterminals per nonterminal."""
 MOST_SYMBOLS = 60
-"""The most symbols that stderr lists: annotated symbols of a treebank are thousands."""
+"""Maximum number of symbols listed on stderr: an annotated treebank has thousands."""
 ALONE = "scores are of trees that were found without --brackets and --trees"
 
 
 class GrammarAnswer(NamedTuple):
-    """A grammar, and the trees of the sentences by it, if there are any."""
+    """A grammar, the parses of the sentences (None without any), and the overview to print."""
 
     model: PCFG
     parses: Parses | None
@@ -473,13 +480,13 @@ class GrammarAnswer(NamedTuple):
 
 
 class LearnGrammar(LearnerOptions, LearningCommand):
-    """Learn how sentences are made: a probabilistic context-free grammar, and their trees.
+    """Learn a probabilistic context-free grammar from sentences, and parse them.
 
-    Prints the best tree of every sentence in Penn brackets: exactly one line for each line of the
-    file, a blank one for a blank one. A sentence without a tree is a flat one, (FAILED (XX word)
-    …), and stderr names its line. Nothing need be known (then say -k); or the rules, or some
-    brackets, which the trees agree with, or some trees, which stay as they are; or there is a
-    treebank, whose rules are counted. What was learned goes to stderr.
+    Prints the best tree of every sentence in Penn brackets: exactly one output line for each input
+    line, blank for blank. A sentence that cannot be parsed becomes a flat tree, (FAILED (XX word)
+    …), and stderr names its line. Learning may be unsupervised (give -k), or use given rules, or
+    some known brackets, which the printed trees respect, or some known trees, which are printed as
+    they are; or rules are counted in a treebank. A summary of the grammar goes to stderr.
 
     \b
     softcount grammar sentences.txt -k 20 --save my.softcount --html grammar.html > trees.txt
@@ -503,49 +510,51 @@ class LearnGrammar(LearnerOptions, LearningCommand):
     file: Annotated[
         str | None,
         ArgumentFile(
-            "One sentence a line, words between spaces; .gz too; - is stdin. Trees (.mrg): their "
-            "sentences. If not given: stdin, or with --treebank or --trees nothing."
+            "One sentence per line, words separated by spaces; may be gzipped; - is stdin. Of "
+            "trees (.mrg), the sentences are read. Default: stdin, or no file with --treebank or "
+            "--trees."
         ),
     ] = None
     rules: Annotated[
         str | None,
         InputFile(
-            "Learn the probabilities of these rules: S -> NP VP [0.9] | VP [0.1], words in quotes; "
-            "without probabilities all begin alike."
+            "Learn the probabilities of these rules: S -> NP VP [0.9] | VP [0.1], words in quotes. "
+            "The probabilities are initial values; without them, rules start out equal."
         ),
     ] = None
     treebank: Annotated[
         str | None,
         InputFile(
-            "Take all rules of these trees (Penn brackets), by how often they are used. Nothing is "
-            "learned from FILE: its sentences are parsed."
+            "Estimate the grammar by counting the rules of these trees (Penn brackets). FILE is "
+            "only parsed, not learned from."
         ),
     ] = None
     brackets: Annotated[
         str | None,
         InputFile(
-            "What is known of the trees, a line for each line of FILE: nothing; or a tree, whose "
-            "brackets no other constituent crosses; or the sentence with brackets in it, she (sees "
-            "(a dog)); or spans, 0-2 NP:3-5, from the first word, which is 0, to the first one "
-            "behind."
+            "Known brackets, one line for each line of FILE: blank; or a tree, whose brackets no "
+            "constituent may cross; or the sentence with brackets, she (sees (a dog)); or spans, "
+            "0-2 NP:3-5, counting words from 0, end exclusive."
         ),
     ] = None
     labels: BracketLabels = False
     trees: Annotated[
         str | None,
         InputFile(
-            "The whole trees of sentences, a line for each line of FILE, blank if it is unknown; "
-            "without FILE, what is learned from."
+            "Known trees, one line for each line of FILE, blank if unknown; without FILE, the "
+            "trees to learn from."
         ),
     ] = None
     keep_functions: Annotated[
         bool,
-        Input("Labels of trees stay as they are; else NP-SBJ-1 is NP. Traces are left out anyway."),
+        Input(
+            "Keep function labels of trees; by default, NP-SBJ-1 becomes NP. Traces are removed."
+        ),
     ] = False
     max_length: Annotated[
         int | None,
         Input(
-            "Learn from no sentence of more words; they are parsed all the same.",
+            "Learn only from sentences of at most N words; longer ones are still parsed.",
             metavar="N",
             least=1,
         ),
@@ -553,7 +562,7 @@ class LearnGrammar(LearnerOptions, LearningCommand):
     learner: Annotated[
         str | None,
         Learning(
-            f"If not given, em (inside-outside). {OTHER_LEARNERS}",
+            f"Default: em (inside-outside). {OTHER_LEARNERS}",
             parser=read_learner_name,
             metavar="NAME",
         ),
@@ -561,30 +570,27 @@ class LearnGrammar(LearnerOptions, LearningCommand):
     init: Annotated[
         str | None,
         Learning(
-            "Where to start: random, or with --rules also uniform. [else the probabilities of "
-            "--rules, what labels say, or random]",
+            "Initial parameters: random, or with --rules also uniform. [default: the "
+            "probabilities of --rules, or the labels of trees, or random]",
             choices=("random", "uniform"),
         ),
     ] = None
-    summary: Annotated[bool, Output("Print what was learned to stdout, instead of the lines.")] = (
-        False
-    )
+    summary: Annotated[bool, Output("Print a summary of the grammar instead of the trees.")] = False
     show: Annotated[
-        int, Output("Draw the trees of N sentences, evenly spread.", metavar="N", least=0)
+        int, Output("Draw the trees of N evenly spaced sentences.", metavar="N", least=0)
     ] = 0
     gold: Annotated[
         str | None,
         OutputFile(
-            "Say how well the brackets agree with those of these trees, which are of the same "
-            "sentences, beside trees that branch to the right and to the left. Of what is known of "
-            "the trees nothing is used for this."
+            "Score the brackets against these trees of the same sentences, beside right- and "
+            "left-branching baselines. --brackets and --trees are not used for the scored trees."
         ),
     ] = None
     grammar_text: Annotated[
         str | None,
         Output(
-            "Write the rules to this file, as --rules reads them; of learned ones those with a "
-            "probability of 0.0001 and more. - prints them instead of the trees.",
+            "Write the rules to this file, as --rules reads them; of a dense grammar, those with "
+            "probability at least 0.0001. - prints them instead of the trees.",
             metavar="FILE",
             file=WRITTEN_OR_PRINTED,
         ),
@@ -592,7 +598,7 @@ class LearnGrammar(LearnerOptions, LearningCommand):
     save: Annotated[
         Path | None,
         Output(
-            "Keep the grammar in this file, for softcount parse and softcount.load.",
+            "Save the grammar to this file, for softcount parse and softcount.load.",
             metavar="MODEL",
             file=WRITTEN,
         ),
@@ -600,8 +606,8 @@ class LearnGrammar(LearnerOptions, LearningCommand):
     html: Annotated[
         Path | None,
         Output(
-            "Write a page to this file: symbols with their rules and words, trees, the course of "
-            "learning.",
+            "Write an HTML page to this file: symbols with their rules and words, trees, the "
+            "learning curve.",
             metavar="PAGE.html",
             file=WRITTEN,
         ),
@@ -609,15 +615,17 @@ class LearnGrammar(LearnerOptions, LearningCommand):
 
     def check(self) -> None:
         if self.learner == "spectral":
-            raise typer.BadParameter("--learner spectral is for documents, and for softcount tag")
+            raise typer.BadParameter(
+                "--learner spectral is not available for grammars (only for documents and tagging)"
+            )
         if self.treebank is not None:
-            self.refuse("--treebank", NOT_COUNTED, "its rules are counted, and nothing learned")
+            self.refuse("--treebank", NOT_COUNTED, "its rules are counted, not learned")
         else:
             needs = ("horizontal", "vertical")
-            self.refuse("a grammar without --treebank", needs, "they are about its rules")
+            self.refuse("a grammar without --treebank", needs, "they annotate treebank rules")
             if self.rules is not None:
                 names = ("n_components", "n_preterminals", "dtype")
-                self.refuse("--rules", names, "they say which symbols there are")
+                self.refuse("--rules", names, "the rules determine the symbols")
             elif self.n_components is None and self.trees is None:
                 raise typer.BadParameter(
                     "which symbols? give -k, or --rules, --treebank or --trees"
@@ -701,9 +709,7 @@ class LearnGrammar(LearnerOptions, LearningCommand):
                 alone = parses
                 if data.trees is not None or data.brackets is not None:
                     alone = parse_text(model, data.text)
-                    notes.append(
-                        "scores are of trees that were found without --brackets and --trees"
-                    )
+                    notes.append(ALONE)
                 scores = score_trees(alone.trees, data.gold, model.labels_)
                 scores += score_baselines(data.gold)
         overview = summarise_grammar(model, None if parses is None else parses.trees, notes, scores)
@@ -711,15 +717,15 @@ class LearnGrammar(LearnerOptions, LearningCommand):
         return GrammarAnswer(model, parses, overview)
 
     def _parse_with_supervision(self, model: PCFG, data: GrammarData, text: Sequences) -> Parses:
-        """The tree of each sentence that agrees with its brackets; those that are known stay."""
+        """Parse each sentence subject to its brackets; known trees are kept as they are."""
         from softcount.text.trees import from_spans
 
         brackets = None
-        if data.brackets is not None:  # of sentences that were too long, labels may be new
+        if data.brackets is not None:  # sentences left out by --max-length may have new labels
             labels = {*model.labels_}
             brackets = [
-                [(label if label in labels else None, start, end) for label, start, end in some]
-                for some in data.brackets
+                [(label if label in labels else None, start, end) for label, start, end in spans]
+                for spans in data.brackets
             ]
         trees = list(parse_text(model, text, brackets=brackets).trees)
         for n, tree in enumerate(data.trees or ()):
@@ -727,28 +733,28 @@ class LearnGrammar(LearnerOptions, LearningCommand):
                 trees[n] = from_spans(text.sentence(n), tree.spans())
         return Parses(text, trees)
 
-    # what is printed
+    # printing
     def tell(self, found: GrammarAnswer) -> None:
-        watched = sys.stdout.isatty()  # then the overview comes last, where it stays in sight
-        if self.summary or not watched:
+        interactive = sys.stdout.isatty()  # then the overview comes last, where it stays visible
+        if self.summary or not interactive:
             self._print_overview(found)
         if self.grammar_text == "-":
             print_text(write_rules(found.model))
         elif found.parses is not None and not self.summary:
             print_text(join_lines(found.parses.lines()))
-        if watched and not self.summary:
+        if interactive and not self.summary:
             self._print_overview(found)
 
     def _print_overview(self, found: GrammarAnswer) -> None:
-        """Some trees, drawn, and what was learned."""
+        """Print the drawings of some trees, and the overview of the grammar."""
         from softcount.hmm.report import choose_sentences
 
         if found.parses is not None and self.show:
             trees = found.parses.trees
             lengths = [0 if tree is None else len(tree.words()) for tree in trees]
             numbers = choose_sentences(lengths, self.show)
-            some = Parses(found.parses.text.select(numbers), [trees[i] for i in numbers])
-            for drawing in some.drawings():
+            sample = Parses(found.parses.text.select(numbers), [trees[i] for i in numbers])
+            for drawing in sample.drawings():
                 typer.echo(drawing, err=not self.summary)
         found.overview.print(sys.stdout if self.summary else sys.stderr)
 
@@ -769,7 +775,7 @@ class LearnGrammar(LearnerOptions, LearningCommand):
 
 
 def write_rules(model: PCFG) -> str:
-    """The grammar as a text."""
+    """Format the rules of a grammar as text, as --rules reads it."""
     dense = "words" in model.params_
     return join_lines([str(model.grammar() if dense else model.grammar(0.0))])
 
@@ -777,17 +783,17 @@ def write_rules(model: PCFG) -> str:
 # softcount parse
 
 BATCH = 256
-"""The number of sentences that are parsed at a time: output comes soon, and memory stays small."""
+"""Number of sentences parsed at a time: small, for early output and little memory."""
 PRUNING_SAMPLE = 100
-"""The number of sentences that are parsed with pruning and without it, to say what they lose."""
+"""Number of sentences parsed with and without pruning, to measure the loss."""
 
 
 class Parse(Command):
-    """Find the trees of sentences by a grammar.
+    """Parse sentences with a saved grammar.
 
-    Prints the tree of every sentence in Penn brackets: exactly one line for each line of the file,
-    a blank one for a blank one, as soon as sentences come. A sentence that has no tree is a flat
-    one, (FAILED (XX word) (XX word) …), and stderr counts them. Brackets in words are -LRB- and
+    Prints the tree of every sentence in Penn brackets: exactly one output line for each input line,
+    blank for blank, as sentences arrive. A sentence that cannot be parsed becomes a flat tree,
+    (FAILED (XX word) (XX word) …), and stderr counts them. Brackets in words are written -LRB- and
     -RRB-.
 
     \b
@@ -798,36 +804,36 @@ class Parse(Command):
     """
 
     model: Annotated[
-        Path, Argument("A grammar, as softcount grammar has saved it.", metavar="MODEL")
+        Path, Argument("A grammar saved by softcount grammar --save.", metavar="MODEL")
     ]
     file: Annotated[
         str,
         ArgumentFile(
-            "One sentence a line, words between spaces; .gz too; - is stdin. Trees (.mrg): their "
-            "sentences."
+            "One sentence per line, words separated by spaces; may be gzipped; - is stdin. Of "
+            "trees (.mrg), the sentences are read."
         ),
     ] = "-"
     brackets: Annotated[
         str | None,
         InputFile(
-            "What is known of the trees: see softcount grammar. Labels of spans (NP:3-5) count, "
-            "those of trees with --labels."
+            "Known brackets, as for softcount grammar. Labels of spans (NP:3-5) are constraints "
+            "too, those of trees only with --labels."
         ),
     ] = None
     labels: BracketLabels = False
     method: Annotated[
         str,
         Model(
-            "viterbi: the most probable tree. brackets: that of the most expected brackets. "
-            "labelled: of the most expected brackets with labels.",
+            "viterbi: the most probable tree. brackets: the tree with the most expected correct "
+            "brackets. labelled: the same for labelled brackets.",
             choices=("viterbi", "brackets", "labelled"),
         ),
     ] = "viterbi"
     prune: Annotated[
         float,
         Model(
-            "Grammars of rules: leave out what is less probable than P by a coarse grammar; 1e-5 "
-            "is twice as fast. stderr says what the first sentences lose by it.",
+            "Rule-based grammars: prune constituents with posterior below P under a coarse "
+            "grammar; 1e-5 is twice as fast. stderr reports the loss on the first sentences.",
             metavar="P",
             least=0.0,
             most=0.5,
@@ -837,8 +843,8 @@ class Parse(Command):
     k_best: Annotated[
         int | None,
         Output(
-            "Print the N most probable trees of each sentence, the best first: line ||| log p ||| "
-            "tree. A blank line has none.",
+            "Print the N most probable trees of each sentence, best first: line ||| log p ||| "
+            "tree. Blank lines are skipped.",
             metavar="N",
             least=1,
         ),
@@ -847,8 +853,8 @@ class Parse(Command):
     gold: Annotated[
         str | None,
         OutputFile(
-            "Say how well the trees agree with these, which are of the same sentences: brackets, "
-            "labelled ones if labels are the same, and how many sentences have a tree at all."
+            "Score the trees against these gold trees of the same sentences: brackets, labelled "
+            "brackets if they share labels, and the proportion of sentences parsed."
         ),
     ] = None
 
@@ -860,12 +866,12 @@ class Parse(Command):
         refuse_two_of_stdin(self.file, self.brackets, self.gold)
 
     def run(self) -> None:
-        """Print trees as sentences come; then say what there is to be said of all of them."""
+        """Print trees as sentences arrive; then report failures and scores."""
         from softcount.text.treebank import remove_functions
         from softcount.text.trees import Tree
 
         model = load_model(self.model, self.name, self._restore)
-        labels = model.labels_  # functions of trees are kept if the grammar has some
+        labels = model.labels_  # keep function labels of trees if the grammar has any
         plain = all(remove_functions(Tree(label, ("a",))).label == label for label in labels)
         cleaning = choose_cleaning(keep_functions=not plain)
         gold = None if self.gold is None else read_trees(self.gold, cleaning)
@@ -899,13 +905,13 @@ class Parse(Command):
             check_one_each("--gold", gold.origin, len(gold), total, "trees")
             pairs = [pair for pair in zip(trees, gold, strict=True) if pair[1] is not None]
             n = sum(tree is not None for tree, _ in pairs)
-            share = n / max(len(pairs), 1)
-            coverage = f"coverage {share:.1%}: {n:,} of {len(pairs):,} have a tree"
+            proportion = n / max(len(pairs), 1)
+            coverage = f"coverage {proportion:.1%}: {n:,} of {len(pairs):,} have a tree"
             for line in (*score_trees(trees, gold, labels), coverage):
                 typer.echo(line, err=True)
 
     def _stream_batches(self) -> Iterator[Sequences]:
-        """Sentences as they come, at most `BATCH` at a time."""
+        """Yield sentences as they arrive, at most `BATCH` at a time."""
         if is_treebank(self.file):
             pieces: Iterable[Sequences] = [read_sentences_of_trees(self.file)]
         else:
@@ -917,26 +923,26 @@ class Parse(Command):
     def _restore(self, kind: type[PCFG], stored: Stored) -> PCFG:
         from softcount.engines import Local
 
-        given = {"prune": self.prune} if self.prune else {}  # if not, it is as the model has it
+        given = {"prune": self.prune} if self.prune else {}  # else the model's own setting holds
         model = kind.restore(stored, engine=Local(self.threads), **given)
         if self.prune and model.rules is None:
             raise LearnerError(
-                f"--prune {self.prune:g}: nothing is left out of a dense grammar, as {self.model} "
-                "has one",
-                "leave out --prune",
+                f"--prune {self.prune:g} is for rule-based grammars, but {self.model} holds a "
+                "dense grammar",
+                "omit --prune",
             )
         return model
 
     def _parse_k_best(
         self, model: PCFG, text: Sequences, k: int, brackets: Any
     ) -> tuple[Parses, list[str]]:
-        """The best tree of each sentence, and lines of the k best of all."""
+        """Return the best tree of each sentence, and the output lines of its k best."""
         best: list[Tree | None] = []
         lines: list[str] = []
         with without_warnings():
-            found = model.k_best(text, k, brackets=brackets)
-        for n, some in enumerate(found):
-            trees = [(log_p, restore_words(model, tree, text, n)) for log_p, tree in some]
+            k_best = model.k_best(text, k, brackets=brackets)
+        for n, candidates in enumerate(k_best):
+            trees = [(log_p, restore_words(model, tree, text, n)) for log_p, tree in candidates]
             best.append(trees[0][1] if trees else None)
             if not trees and (words := text.sentence(n)):
                 trees = [(-math.inf, mark_failed(words))]
@@ -945,7 +951,7 @@ class Parse(Command):
         return Parses(text, best), lines
 
     def _tell_pruning_loss(self, model: PCFG, text: Sequences) -> None:
-        """What the first sentences lose by pruning."""
+        """Report what pruning costs on the first sentences."""
         if model.prune:
             lost = model.pruning_loss(
                 [text.sentence(n) for n in range(min(len(text), PRUNING_SAMPLE))]
@@ -953,5 +959,5 @@ class Parse(Command):
             say(
                 f"--prune: of {lost.sentences} sentences, {lost.worse_trees} have a less probable "
                 f"tree; log p is {lost.mean:.2g} lower on average, {lost.worst:.2g} at worst; "
-                f"{lost.parsed_again} were parsed again with nothing left out"
+                f"{lost.parsed_again} were parsed again without pruning"
             )

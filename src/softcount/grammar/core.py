@@ -1,8 +1,8 @@
-"""What a grammar is to the rest: one interface, of which there are two implementations.
+"""`Grammar`: the interface of grammars, which has two implementations.
 
 `softcount.grammar.dense` has grammars with every rule A → B C, `softcount.grammar.rule_based` those
-of given rules, or of a treebank. Both are models for the loop (families and an E-step), and both
-answer the same questions about sentences: `Grammar` says which.
+with given rules, or the rules of a treebank. Both are models for the learning loop (families and an
+E-step), and both implement the same inference on sentences, as `Grammar` declares.
 """
 
 from __future__ import annotations
@@ -53,16 +53,16 @@ from softcount.text.vocabulary import Vocabulary
 
 Part = TypeVar("Part")
 ROOT, RULES, WORDS = "root", "rules", "words"
-"""Names of families."""
+"""Names of the families of parameters."""
 MAX_NODES, MAX_TRIES = 10_000, 1000
-"""The most nodes of a generated tree, and how often larger ones are drawn again."""
+"""Maximum number of nodes of a generated tree, and of attempts to draw one."""
 BATCH = 16
-"""The number of sentences that go into a kernel together."""
-IMPOSSIBLE = "cannot come about: no tree could have produced it"
+"""Number of sentences processed together by a kernel."""
+IMPOSSIBLE = "has probability zero: no tree could have produced it"
 
 
 def iterate_batches(first: int, last: int, size: int = BATCH) -> Iterator[tuple[int, int]]:
-    """Of some sentences, those that go into a kernel together; ends if the user has interrupted."""
+    """Yield the bounds of batches of sentences; raises if the user has interrupted."""
     for n in range(first, last, size):
         interrupt.check()
         yield n, min(n + size, last)
@@ -71,27 +71,27 @@ def iterate_batches(first: int, last: int, size: int = BATCH) -> Iterator[tuple[
 def map_pieces(
     run: Callable[[int, int], Part], lengths: IntArray, n_pieces: int, threads: int
 ) -> list[Part]:
-    """What ``run(first, last)`` gives for each piece of the sentences, in their order.
+    """Return the result of ``run(first, last)`` for each piece of the sentences, in order.
 
-    Pieces are of about the same work, a chart taking the cube of the words, and do not depend on
-    the number of threads: sums of counts are the same for any of them.
+    Pieces have about equal work (a chart takes time cubic in the number of words), and do not
+    depend on the number of threads, so neither do sums of counts.
     """
     bounds = even_pieces(lengths.astype(np.float64) ** 3, n_pieces).tolist()
-    found: dict[int, Part] = {}
+    results: dict[int, Part] = {}
 
     def run_piece(piece: int) -> None:
-        found[piece] = run(bounds[piece], bounds[piece + 1])
+        results[piece] = run(bounds[piece], bounds[piece + 1])
 
     in_turn(run_piece, len(bounds) - 1, threads)
-    return [found[piece] for piece in range(len(bounds) - 1)]
+    return [results[piece] for piece in range(len(bounds) - 1)]
 
 
 class GrammarOptions(NamedTuple):
-    """How the tables of a grammar are learned, and its charts filled.
+    """Options of learning and of chart parsing.
 
     ``rules``, ``words``  Dirichlet priors of the probabilities of rules, and of words
-    ``frozen``            names of tables, and of symbols, whose probabilities are not learned
-    ``dtype``             of the charts of dense grammars
+    ``frozen``            names of tables and of symbols whose probabilities are not learned
+    ``dtype``             precision of the charts of dense grammars
     ``prune``             see `PCFG`
     """
 
@@ -102,22 +102,22 @@ class GrammarOptions(NamedTuple):
     prune: float = 0.0
 
     def frozen_rows(self, table: str, symbols: Sequence[str]) -> BoolArray | None:
-        """Which rows of a table are frozen; None: none of them."""
+        """Return the mask of the frozen rows of a table; None: none of them."""
         frozen = np.array([table in self.frozen or symbol in self.frozen for symbol in symbols])
         return frozen if frozen.any() else None
 
     def check_frozen(self, tables: Collection[str], labels: Collection[str]) -> None:
-        """Raise an error if there is no table or symbol of a name that is to be frozen."""
+        """Raise if a name in ``frozen`` is neither a table nor a symbol."""
         for name in self.frozen:
             if name not in tables and name not in labels:
                 raise LearnerError(
-                    f"there is neither a table nor a symbol {name!r} to be frozen",
+                    f"frozen has {name!r}, which is neither a table nor a symbol",
                     f"tables are {', '.join(tables)}",
                 )
 
 
 class Query(NamedTuple):
-    """Sentences, and the parameters that an answer about them is wanted for."""
+    """Sentences to run inference on, and the parameters to use."""
 
     params: Params
     shard: TreeShard
@@ -126,29 +126,29 @@ class Query(NamedTuple):
 
 
 class Grammar(Model):
-    """p(tree, words) = p(root) Π p(right side | left side), over all rules of the tree.
+    """A grammar: p(tree, words) = p(root) Π p(right side | left side), over a tree's rules.
 
-    To the loop it is a model: families of parameters, by name, and `expect`, the E-step. To `PCFG`
-    it is what says something about sentences.
+    For the learning loop it is a model: families of parameters by name, and `expect`, the E-step.
+    For `PCFG` it also implements inference on sentences.
     """
 
     name = "PCFG"
     threads_inside = True
     remedy: ClassVar[str] = "look at its words and brackets"
-    """What to do about a sentence that is impossible."""
+    """Hint in errors about a sentence of probability zero."""
     labels: tuple[str, ...]
-    """Names of symbols, by their numbers, as users see them."""
+    """User-visible names of symbols, by number."""
     vocabulary: Vocabulary
-    """Words that have numbers."""
+    """Words known to the grammar."""
     n_nonterminals: int
     relations: UnaryRelations | None = None
-    """What unary rules allow; None: there are none."""
+    """Relations between symbols by unary rules; None: there are no unary rules."""
     bracket_cost: ClassVar[float] = 0.0
-    """What brackets of minimum risk trees must be expected at least."""
+    """Minimum posterior of brackets in minimum Bayes risk trees."""
 
     # learning
     def make_corpus(self, given: SupervisedSentences, weights: FloatArray) -> TreeCorpus:
-        """Sentences as a corpus, with what is known of their trees as constraints."""
+        """Make a corpus of sentences, with the known brackets and trees as constraints."""
         text = given.text
         new = text.words[len(self.vocabulary.words) :]
         known = (*self._allowed_preterminals(given), weights, new)
@@ -157,76 +157,76 @@ class Grammar(Model):
         return TreeCorpus(SentenceCorpus(shard, text.name), constraints, trees)
 
     def _allowed_preterminals(self, given: SupervisedSentences) -> tuple[IntArray, StateSets]:
-        """For each token the set of preterminals that it may have; by default any."""
+        """Return the set of preterminals allowed at each token; by default, any."""
         return np.zeros(len(given.text.tokens), np.int32), StateSets.all_of(1)
 
     def _count_known_entries(self, given: SupervisedSentences) -> csr_matrix | None:
-        """How often known trees use each entry of the tables; None: they are constraints alone."""
+        """Count the entries of the tables that known trees use; None: trees only constrain."""
         return None
 
     def _constrain_spans(self, given: SupervisedSentences) -> SpanConstraints:
-        """Which symbols spans may have, by what is known of the trees."""
+        """Return the constraints on spans that follow from known brackets and trees."""
         brackets = self._list_brackets(given)
         sets = StateSetBuilder(self.n_nonterminals)
         if not any(brackets):
             return SpanConstraints.unconstrained(self.n_nonterminals)
-        found = []
-        for n, some in zip(given.text.lengths.tolist(), brackets, strict=True):
+        numbers = []
+        for n, known in zip(given.text.lengths.tolist(), brackets, strict=True):
             labels: dict[tuple[int, int], list[str]] = {}
-            for label, start, end in some:
+            for label, start, end in known:
                 if label is not None:
                     labels.setdefault((start, end), []).append(label)
             symbols = {
-                (start, end): self._find_symbols(own, one_word=end == start + 1)
-                for (start, end), own in labels.items()
+                (start, end): self._find_symbols(span_labels, one_word=end == start + 1)
+                for (start, end), span_labels in labels.items()
             }
-            found.append(span_sets(*self._list_spans(n, bool(some)), some, symbols, sets))
-        sizes = np.array([len(own) for own in found])
-        return SpanConstraints(np.concatenate(found), sets.build().allowed, sizes)
+            numbers.append(span_sets(*self._list_spans(n, bool(known)), known, symbols, sets))
+        sizes = np.array([len(sentence) for sentence in numbers])
+        return SpanConstraints(np.concatenate(numbers), sets.build().allowed, sizes)
 
     def _list_brackets(self, given: SupervisedSentences) -> Sequence[Sequence[Bracket]]:
-        """The brackets of each sentence that constrain its spans."""
+        """Return the brackets of each sentence that constrain its spans."""
         return given.brackets
 
     @abstractmethod
     def _list_spans(self, n: int, is_constrained: bool) -> tuple[IntArray, IntArray]:
-        """Starts and ends of the spans of a sentence of n words that have a set of symbols."""
+        """Return starts and ends of the constrained spans of a sentence of n words."""
 
     @abstractmethod
     def _find_symbols(self, labels: Sequence[str], one_word: bool) -> Iterable[int]:
-        """The symbols that a span with these labels may have."""
+        """Return the symbols allowed over a span with these labels."""
 
     @abstractmethod
     def sample_derivations(
         self, params: Params, shard: TreeShard, stream: int, threads: int = 1
     ) -> DerivationCells:
-        """One derivation of each sentence, drawn from the posterior, as a list of cells.
+        """Draw one derivation of each sentence from the posterior, as a list of cells.
 
-        Draws depend on the stream and on the sentences' numbers alone.
+        Draws depend only on the stream and the sentences' numbers.
         """
 
-    # what it says of sentences
+    # inference
     @abstractmethod
     def log_probabilities(self, query: Query) -> FloatArray:
-        """log p of each sentence."""
+        """Compute log p of each sentence."""
 
     @abstractmethod
     def trace_parses(self, query: Query, samples: int = 0, stream: int = 0) -> list[list[Tree]]:
-        """Trees of each sentence, none if there is none: samples from their posterior.
+        """Draw trees of each sentence from the posterior; an empty list if it has none.
 
-        ``samples``  how many; 0: the most probable tree instead
+        ``samples``  number of trees; 0: the most probable tree instead
         """
 
     @abstractmethod
     def k_best_parses(self, query: Query, k: int) -> list[list[tuple[float, Tree]]]:
-        """The k best trees of each sentence, each with log p(tree, sentence)."""
+        """Return the k best trees of each sentence, each with log p(tree, sentence)."""
 
     @abstractmethod
     def span_posteriors(self, query: Query) -> Iterator[SpanPosteriors]:
-        """Those of each sentence."""
+        """Yield the posteriors of symbols over spans, for each sentence."""
 
     def minimum_risk_parses(self, query: Query, labelled: bool) -> list[Tree | None]:
-        """The minimum Bayes risk trees: those of the most expected brackets (Goodman 1996)."""
+        """Return the minimum Bayes risk trees, by expected correct brackets (Goodman 1996)."""
         trees = []
         for n, spans in enumerate(self.span_posteriors(query)):
             words = query.text.sentence(n)
@@ -237,47 +237,47 @@ class Grammar(Model):
 
     @abstractmethod
     def expected_rules(self, query: Query) -> dict[GrammarRule, float]:
-        """How often all sentences together are expected to use each rule."""
+        """Return the expected number of uses of each rule in all sentences."""
 
-    # what was learned
+    # rules and generation
     @abstractmethod
     def list_rules(self, params: Params, threshold: float) -> GrammarRules:
-        """Rules whose probability is at least ``threshold``."""
+        """Return the rules of probability at least ``threshold``."""
 
     @abstractmethod
     def generate_once(self, params: Params, rng: np.random.Generator) -> Tree | None:
-        """A new tree; None if it grew beyond `MAX_NODES`."""
+        """Draw a new tree; None if it grew beyond `MAX_NODES`."""
 
     def generate(self, params: Params, rng: np.random.Generator) -> Tree:
-        """A new tree of at most `MAX_NODES` nodes."""
+        """Draw a new tree of at most `MAX_NODES` nodes."""
         for _ in range(MAX_TRIES):
             tree = self.generate_once(params, rng)
             if tree is not None:
                 return tree
         raise DataError(
             f"{MAX_TRIES} new trees had more than {MAX_NODES:,} nodes each: "
-            "the grammar does not come to an end",
+            "derivations of this grammar hardly ever terminate",
             "give rules that lead to words a higher probability",
         )
 
     @abstractmethod
     def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
-        """Arrays and facts that a file must hold beside the tables."""
+        """Return the arrays and metadata that a file must hold beside the tables."""
 
-    # what both kinds share
+    # shared by both kinds
     def totals(self, shard: TreeShard) -> dict[str, float]:
-        """Every sentence that is not empty has a root."""
+        """Return known totals of counts: every non-empty sentence has one root."""
         text = shard.text
         return {ROOT: float(text.weights[np.diff(text.indptr) > 0].sum())}
 
     def blocks(self, shard: TreeShard, size: int) -> list[TreeShard]:
-        """The sentences in their order, ``size`` at a time."""
+        """Split the sentences, in order, into blocks of ``size``."""
         whole = TreeCorpus(SentenceCorpus(shard.text), shard.constraints, shard.trees)
         numbers = np.arange(len(shard))
         return [whole.select(numbers[i : i + size]) for i in range(0, len(shard), size)]
 
     def collapse(self, shards: Sequence[TreeShard], params: Params, stream: int) -> CollapsedTrees:
-        """The sampler with all tables integrated out, beginning with trees drawn at ``params``."""
+        """Make the collapsed sampler, starting from trees drawn given ``params``."""
         (shard,) = shards
         check_collapsible(self.families, shard.text.weights)
         first = self.sample_derivations(params, shard, stream)
@@ -293,11 +293,11 @@ class Grammar(Model):
         how: EStep,
         uncounted: Uncounted = NOTHING_UNCOUNTED,
     ) -> Stats:
-        """What an E-step found.
+        """Assemble the statistics of an E-step.
 
-        ``log_p``     (sentences,): log p of each
-        ``attained``  (sentences,): what filling in the trees attained: log p of the best tree, or
-                      of all trees, tempered
+        ``log_p``     (sentences,): log p of each sentence
+        ``attained``  (sentences,): the value attained by filling in the trees: log p of the best
+                      tree, or of all trees, tempered
         """
         text = shard.text
         counted = text.weights > 0.0

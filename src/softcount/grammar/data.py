@@ -1,4 +1,4 @@
-"""Sentences for grammars, and what is known of their trees: constraints on spans, whole trees."""
+"""Sentences for grammars, with supervision: constraints on spans, and whole trees."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from softcount.text.trees import Tree, escape_brackets, find_crossing, from_span
 
 @dataclass(frozen=True, eq=False)
 class SpanConstraints:
-    """Which symbols spans may have: each has the number of a set, set 0 being all symbols.
+    """The symbols allowed over spans: each span has the number of a set; set 0 is all symbols.
 
-    ``sets``     int64: the set of each span, one sentence after the other; None: set 0 everywhere.
-                 Dense grammars: of spans of two words or more, the short ones first, and of
+    ``sets``     int64: the set of each span, sentences concatenated; None: set 0 everywhere.
+                 Dense grammars: of spans of two words or more, short ones first, and of
                  nonterminals. Rule-based grammars: of all spans, by start, then by end
-    ``allowed``  bool (sets, symbols): whether a symbol is in a set
-    ``sizes``    int64 (sentences,): how many spans of each sentence have a set; None: none
+    ``allowed``  bool (sets, symbols): membership mask
+    ``sizes``    int64 (sentences,): number of spans of each sentence in ``sets``; None: none
     """
 
     sets: IntArray | None
@@ -37,16 +37,17 @@ class SpanConstraints:
 
     @classmethod
     def unconstrained(cls, n_symbols: int) -> SpanConstraints:
-        """Any span may have any symbol."""
+        """Make constraints that allow any symbol over any span."""
         return cls(None, np.ones((1, n_symbols), np.bool_))
 
 
 @dataclass(frozen=True, eq=False)
 class TreeShard:
-    """Some sentences, their words, and constraints on their spans.
+    """A set of sentences with constraints on their spans.
 
-    ``trees``  (sentences, entries): how often the known tree of each sentence uses each entry of
-               the tables; rows of sentences whose tree is unknown are empty. None: no tree is known
+    ``trees``  (sentences, entries): number of times that the known tree of each sentence uses each
+               entry of the tables; rows of sentences with an unknown tree are empty. None: no tree
+               is known
     """
 
     text: SentenceShard
@@ -58,14 +59,14 @@ class TreeShard:
 
     @cached_property
     def first_sets(self) -> Array:
-        """Where the sets of each sentence begin; empty if there are none."""
+        """Index pointer of the sets by sentence; empty if there are none."""
         if self.constraints.sizes is None:
             return np.zeros(0, np.int64)
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.constraints.sizes)])
 
     @cached_property
     def order(self) -> Array:
-        """Sentences with words, the longest first."""
+        """Indices of the non-empty sentences, the longest first."""
         lengths = np.diff(self.text.indptr)
         return np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
 
@@ -89,21 +90,21 @@ class TreeCorpus:
     def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[TreeShard]:
         if batch_size is None:
             return [self.everything]
-        return [self.select(some) for some in split_items(len(self), len(self), batch_size, seed)]
+        return [self.select(batch) for batch in split_items(len(self), len(self), batch_size, seed)]
 
     def select(self, numbers: Array) -> TreeShard:
-        """A shard of some of the sentences."""
+        """Make a shard of these sentences."""
         text, constraints = self.texts.select(numbers), self.constraints
         if constraints.sets is not None and constraints.sizes is not None:
             sets, first = constraints.sets, self.everything.first_sets
-            own = (sets[first[n] : first[n + 1]] for n in numbers.tolist())
-            chosen = np.concatenate([np.zeros(0, np.int64), *own])
+            parts = (sets[first[n] : first[n + 1]] for n in numbers.tolist())
+            chosen = np.concatenate([np.zeros(0, np.int64), *parts])
             constraints = replace(constraints, sets=chosen, sizes=constraints.sizes[numbers])
         return TreeShard(text, constraints, None if self.trees is None else self.trees[numbers])
 
     @property
     def has_labels(self) -> bool:
-        """Whether labels are known, not brackets alone."""
+        """Whether any labels are known, rather than brackets alone."""
         sizes = self.constraints.allowed[1:].sum(axis=1)
         return bool((sizes > 0).any() or self.texts.everything.sets.any())
 
@@ -112,13 +113,13 @@ class TreeCorpus:
 
 
 Bracket = tuple[str | None, int, int]
-"""A label (None: any), the first word, and the first one after it."""
+"""A constituent: label (None: any), start, and exclusive end."""
 FORMS = "give for each sentence None, a tree, or a list of (start, end) and (label, start, end)"
 
 
 @dataclass(frozen=True, eq=False)
 class SupervisedSentences:
-    """Sentences and what is known of their trees.
+    """Sentences with whatever is known about their trees.
 
     ``brackets``  for each sentence the constituents that no other may cross
     ``trees``     for each sentence its whole tree, or None
@@ -137,41 +138,41 @@ class SupervisedSentences:
         like: Like | None = None,
         lower: bool = False,
     ) -> SupervisedSentences:
-        """Sentences (None: those of the trees) with whole trees and brackets."""
+        """Read sentences (None: the leaves of the trees) with known trees and brackets."""
         if sentences is None and known_trees is None:
             raise DataError("there are no sentences and no trees", "give sentences, or trees")
         whole = None if known_trees is None else trees(known_trees)
         are_trees = isinstance(sentences, Trees)
         if isinstance(sentences, list | tuple) and any(isinstance(s, Tree) for s in sentences):
             are_trees = all(s is None or isinstance(s, Tree) for s in sentences)
-        if are_trees:  # to be parsed: the right answers are not looked at
+        if are_trees:  # to be parsed: only their words are used, not the gold structure
             sentences = trees(sentences).words()
         if sentences is None and whole is not None:
             sentences = whole.words()
         text = sequences(sentences, like=like, lowercase=lower)
-        found: list[Tree | None] = [None] * len(text)
+        known: list[Tree | None] = [None] * len(text)
         if whole is not None:
-            _check_as_many(len(whole), len(text), "trees")
-            found = list(whole.changed(lowercase) if lower else whole)
-        for n, tree in enumerate(found):  # which must have the sentences' words
-            if tree is None or (words := tree.words()) == (own := text.sentence(n)):
+            _check_count(len(whole), len(text), "trees")
+            known = list(whole.changed(lowercase) if lower else whole)
+        for n, tree in enumerate(known):  # trees must have the words of their sentences
+            if tree is None or (words := tree.words()) == (expected := text.sentence(n)):
                 continue
-            if whole is not None and (difference := find_other_word(words, own)):
+            if whole is not None and (difference := find_other_word(words, expected)):
                 raise DataError(
-                    f"{whole.name(n)} has other words than {text.name(n)}: {difference}",
-                    "trees have the sentences' words, one tree (or None) for each sentence",
+                    f"{whole.name(n)} differs from {text.name(n)}: {difference}",
+                    "give one tree (or None) for each sentence, with the words of that sentence",
                 )
-            found[n] = from_spans(own, tree.spans())
-        given = [[] for _ in found] if brackets is None else _read_brackets(brackets, text)
-        return cls(text, given, found)
+            known[n] = from_spans(expected, tree.spans())
+        constituents = [[] for _ in known] if brackets is None else _read_brackets(brackets, text)
+        return cls(text, constituents, known)
 
     def check_not_empty(self) -> None:
-        """Raise an error if there is not a single word."""
+        """Raise if there is not a single word."""
         if not len(self.text.tokens):
             raise DataError("there is not a single word in the sentences", "look at the data")
 
     def check_words_known(self, known: Sequence[str]) -> None:
-        """Raise an error if a word is in no rule."""
+        """Raise if a word is in no rule."""
         new = self.text.words[len(known) :]
         if new:
             first = int(np.flatnonzero(self.text.tokens == len(known))[0])
@@ -179,29 +180,29 @@ class SupervisedSentences:
             raise DataError(
                 f"{len(new):,} word(s) are in no rule, the first of them {brief(new[0])} "
                 f"({self.text.name(number)})",
-                "give rules for them, or leave these sentences out",
+                "give rules for them, or omit these sentences",
             )
 
 
 def find_other_word(tree: Sequence[str], sentence: Sequence[str]) -> str:
-    """Where the words of a tree are not those of its sentence; empty if they are.
+    """Describe the first difference between a tree's words and its sentence; empty if equal.
 
-    Brackets may be written as trees have them.
+    Brackets may be escaped as in trees.
 
     >>> find_other_word(["the", "dog"], ["the", "cat", "sat"])
     "word 1 is 'dog' in the tree, and 'cat' in the sentence"
     >>> find_other_word(["-LRB-", "x"], ["(", "x"])
     ''
     """
-    for n, (one, other) in enumerate(zip_longest(tree, sentence)):
-        if one is None or other is None:
+    for n, (leaf, word) in enumerate(zip_longest(tree, sentence)):
+        if leaf is None or word is None:
             return f"{len(tree)} words in the tree, and {len(sentence)} in the sentence"
-        if escape_brackets(one) != escape_brackets(other):
-            return f"word {n} is {brief(one)} in the tree, and {brief(other)} in the sentence"
+        if escape_brackets(leaf) != escape_brackets(word):
+            return f"word {n} is {brief(leaf)} in the tree, and {brief(word)} in the sentence"
     return ""
 
 
-def _check_as_many(n: int, n_sentences: int, what: str) -> None:
+def _check_count(n: int, n_sentences: int, what: str) -> None:
     if n != n_sentences:
         raise DataError(
             f"there are {n:,} {what} for {n_sentences:,} sentences",
@@ -212,41 +213,44 @@ def _check_as_many(n: int, n_sentences: int, what: str) -> None:
 def _read_brackets(given: Any, text: Sequences) -> list[list[Bracket]]:
     """Read the brackets of each sentence, which must not cross each other."""
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise DataError(f"brackets={brief(given)}", FORMS)
-    each = list(given)
-    _check_as_many(len(each), len(text), "lists of brackets")
-    found = []
-    for n, (some, length) in enumerate(zip(each, text.lengths.tolist(), strict=True)):
-        where, own = text.name(n), list[Bracket]()
-        if isinstance(some, Tree):
-            own = [(None, start, end) for _, start, end in some.spans()]
-            if own[0][2] != length:
-                raise DataError(f"{where} has {length} words, its tree {own[0][2]}", FORMS)
-        elif isinstance(some, str) or not isinstance(some, Iterable | None):
-            raise DataError(f"{where} has the brackets {brief(some)}", FORMS)
-        elif some is not None:
-            own = [_read_bracket(one, length, where) for one in some]
-        for m, (_, start, end) in enumerate(own):
-            for _, first, last in find_crossing(own[:m], start, end):
+        raise DataError(f"brackets={brief(given)} is not a list", FORMS)
+    items = list(given)
+    _check_count(len(items), len(text), "lists of brackets")
+    brackets = []
+    for n, (item, length) in enumerate(zip(items, text.lengths.tolist(), strict=True)):
+        where, sentence_brackets = text.name(n), list[Bracket]()
+        if isinstance(item, Tree):
+            sentence_brackets = [(None, start, end) for _, start, end in item.spans()]
+            if sentence_brackets[0][2] != length:
+                raise DataError(
+                    f"{where} has {length} words, its tree {sentence_brackets[0][2]}", FORMS
+                )
+        elif isinstance(item, str) or not isinstance(item, Iterable | None):
+            raise DataError(f"{where} has the brackets {brief(item)}", FORMS)
+        elif item is not None:
+            sentence_brackets = [_read_bracket(bracket, length, where) for bracket in item]
+        for m, (_, start, end) in enumerate(sentence_brackets):
+            for _, first, last in find_crossing(sentence_brackets[:m], start, end):
                 raise DataError(
                     f"{where} has the brackets {(first, last)} and {(start, end)}, which cross",
-                    "leave one of them out",
+                    "omit one of them",
                 )
-        found.append(own)
-    return found
+        brackets.append(sentence_brackets)
+    return brackets
 
 
-def _read_bracket(one: Any, length: int, where: str) -> Bracket:
-    parts = tuple(one) if isinstance(one, Sequence) and not isinstance(one, str) else ()
+def _read_bracket(given: Any, length: int, where: str) -> Bracket:
+    """Read (start, end) or (label, start, end), in a sentence of this length."""
+    parts = tuple(given) if isinstance(given, Sequence) and not isinstance(given, str) else ()
     label, *ends = parts if len(parts) == 3 else (None, *parts)
-    sound = len(ends) == 2 and all(isinstance(end, int | np.integer) for end in ends)
-    if not sound or not (label is None or (isinstance(label, str) and label)):
-        raise DataError(f"{where} has the bracket {brief(one)}", FORMS)
+    valid = len(ends) == 2 and all(isinstance(end, int | np.integer) for end in ends)
+    if not valid or not (label is None or (isinstance(label, str) and label)):
+        raise DataError(f"{where} has the bracket {brief(given)}", FORMS)
     start, end = map(int, ends)
     if not 0 <= start < end <= length:
         raise DataError(
-            f"{where} has the bracket {brief(one)}, but {length} words",
-            "start is the first word, from 0, end the first one after it",
+            f"{where} has the bracket {brief(given)}, but {length} words",
+            "words are counted from 0, and end is exclusive",
         )
     return label, start, end
 
@@ -254,25 +258,28 @@ def _read_bracket(one: Any, length: int, where: str) -> Bracket:
 def span_sets(
     firsts: Array,
     ends: Array,
-    some: Sequence[Bracket],
-    own: Mapping[tuple[int, int], Iterable[int]],
+    brackets: Sequence[Bracket],
+    labelled: Mapping[tuple[int, int], Iterable[int]],
     sets: StateSetBuilder,
 ) -> Array:
-    """The number of the set of symbols that each span (first, end) may have.
+    """Return the number of the set of symbols allowed over each span (first, end).
 
-    None, if it crosses a bracket; its own, if it has labels; else any (Pereira & Schabes 1992).
+    The empty set if the span crosses a bracket; the symbols of its labels if it has any; else the
+    set of all symbols (Pereira & Schabes 1992).
+
+    ``labelled``  span → symbols that its labels allow
 
     >>> sets, ends = StateSetBuilder(3), np.array([2, 3, 4])
     >>> span_sets(np.array([0, 1, 2]), ends, [("NP", 1, 3)], {(1, 3): [0]}, sets).tolist()
     [1, 2, 1]
     """
-    found = np.zeros(len(firsts), np.int64)
-    if some:
+    numbers = np.zeros(len(firsts), np.int64)
+    if brackets:
         crossed = np.zeros(len(firsts), np.bool_)
-        for _, start, end in some:
+        for _, start, end in brackets:
             crossed |= (firsts < start) & (start < ends) & (ends < end)
             crossed |= (start < firsts) & (firsts < end) & (end < ends)
-        found[crossed] = sets.number([])
-    for (start, end), symbols in own.items():
-        found[(firsts == start) & (ends == end)] = sets.number(symbols)
-    return found
+        numbers[crossed] = sets.number([])
+    for (start, end), symbols in labelled.items():
+        numbers[(firsts == start) & (ends == end)] = sets.number(symbols)
+    return numbers

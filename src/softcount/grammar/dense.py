@@ -1,7 +1,7 @@
-"""Dense grammars: every rule A → B C, and every preterminal may be every word.
+"""Dense grammars: every rule A → B C, and every rule preterminal → word.
 
 They are in Chomsky normal form, with K nonterminals and T preterminals, numbered in this order, and
-are for finding structure that nobody wrote down (Lari & Young 1990).
+are for grammar induction from raw text (Lari & Young 1990).
 """
 
 from __future__ import annotations
@@ -73,14 +73,14 @@ from softcount.text.trees import Tree
 from softcount.text.vocabulary import Vocabulary
 
 MAX_RULES = 1 << 28
-"""The most entries of a table of rules: 2 GB."""
+"""Maximum number of entries in a table of rules: 2 GB."""
 PIECES = 4
-"""The number of pieces that work is divided into, for any number of threads: each piece has counts
-of its own, and these are added up in one order."""
+"""Number of pieces that work is divided into, whatever the number of threads: each piece has its
+own counts, which are added in a fixed order."""
 MIN_POSTERIOR = 1e-12
-"""Posteriors of spans up to this are left out: they are rounding, or might as well be."""
+"""Posteriors of spans up to this are omitted: they are hardly more than rounding errors."""
 MIXTURE_STEPS = 30
-"""The number of EM steps that find the shares of preterminals among tokens."""
+"""Number of EM steps that estimate the proportions of preterminals among tokens."""
 
 
 # Symbols
@@ -90,7 +90,7 @@ MIXTURE_STEPS = 30
 class DenseSymbols:
     """The symbols and words of a dense grammar.
 
-    ``word_counts``  int64 (words,): how often each word was seen
+    ``word_counts``  int64 (words,): training counts
     """
 
     nonterminals: tuple[str, ...]
@@ -102,7 +102,7 @@ class DenseSymbols:
     def choose(
         cls, given: SupervisedSentences, n_components: int | None, n_preterminals: int | None
     ) -> DenseSymbols:
-        """The labels of known brackets and trees, then others, as many as are wanted."""
+        """Choose symbols: the labels of known brackets and trees, then further numbered ones."""
         _check_memory(n_components or 1, n_preterminals or 1)
         phrases = (phrase for some in _list_phrases(given) for phrase in some)
         labels = {label for label, *_ in phrases if label is not None}
@@ -117,12 +117,12 @@ class DenseSymbols:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Names of symbols, by their numbers."""
+        """Names of symbols, by number."""
         return self.nonterminals + self.preterminals
 
     @cached_property
     def rule_names(self) -> tuple[str, ...]:
-        """Names in rules: preterminals that are called like a nonterminal get = at the end."""
+        """Names in rules: a preterminal with the name of a nonterminal gets a final =."""
         taken = set(self.labels)
         found = list(self.nonterminals)
         for name in self.preterminals:
@@ -135,9 +135,9 @@ class DenseSymbols:
 
     @classmethod
     def from_stored(cls, stored: store.Stored) -> DenseSymbols | None:
-        """Symbols and words from a file, whose tables must fit them; None if it has others.
+        """Read symbols and words from a file, and check that its tables fit them.
 
-        Files of rule-based grammars have no list of words.
+        None if the file holds a rule-based grammar, which has no list of words.
         """
         if _STORED_LISTS[-1] not in stored.meta:
             return None
@@ -145,14 +145,14 @@ class DenseSymbols:
             given: list[str] = stored.meta[name]
             strings(given, len(given), name)
             if not given or "" in given or len(set(given)) != len(given):
-                raise StoreError(f"the {name} make no sense", AGAIN)
+                raise StoreError(f"the stored {name} are invalid", AGAIN)
         nonterminals, preterminals, words = (stored.meta[name] for name in _STORED_LISTS)
         k, t, v = len(nonterminals), len(preterminals), len(words)
         for table, shape in ((RULES, (k, (k + t) ** 2)), (WORDS, (t, v))):
             numbers(stored, TABLE + table, shape)
         word_counts = numbers(stored, _STORED_COUNTS, (v,))
         if word_counts.min() < 1 or (word_counts % 1).any():
-            raise StoreError("how often words are there makes no sense", AGAIN)
+            raise StoreError("the stored counts of words are invalid", AGAIN)
         names = tuple(nonterminals), tuple(preterminals)
         return cls(*names, Vocabulary(words), word_counts.astype(np.int64))
 
@@ -172,21 +172,21 @@ def _check_memory(k: int, t: int) -> None:
 def _name_symbols(
     given: Iterable[str], taken: Collection[str], n: int | None, letter: str, setting: str
 ) -> tuple[str, ...]:
-    """n names: those that are given, then a letter with numbers, as far as these are not taken."""
+    """Make n names: the given ones, then a letter with numbers, skipping names in use."""
     names = sorted(given)
     if n is None and not names:
         raise DataError(f"how many symbols? {setting} is missing", f"give {setting}, or trees")
     if n is not None and n < len(names):
         raise DataError(
             f"there are {len(names)} labels, but {setting}={n}",
-            "leave it out, or give at least as many",
+            f"omit it, or give at least {len(names)}",
         )
     free = (name for name in (f"{letter}{m}" for m in count()) if name not in taken)
     return (*names, *islice(free, (n or len(names)) - len(names)))
 
 
 def _list_phrases(given: SupervisedSentences) -> list[list[Bracket]]:
-    """For each sentence all constituents of two words or more that are known."""
+    """List the known constituents of two words or more of each sentence."""
     return [
         [span for span in (*some, *(tree.spans() if tree else ())) if span[2] > span[1] + 1]
         for some, tree in zip(given.brackets, given.trees, strict=True)
@@ -197,7 +197,7 @@ def _list_phrases(given: SupervisedSentences) -> list[list[Bracket]]:
 
 
 class DenseShape:
-    """K nonterminals and T preterminals, and the tables and counts that follow from that.
+    """The numbers of nonterminals K and preterminals T, and layouts that follow from these.
 
     ``kinds``  the symbols of the four kinds of pairs: two leaves, a leaf and a span, a span and a
                leaf, two spans
@@ -210,7 +210,7 @@ class DenseShape:
         self.kinds = ((low, low), (low, high), (high, low), (high, high))
 
     def make_tables(self, params: Params, dtype: DTypeLike, temper: float = 1.0) -> DenseTables:
-        """Parameters as charts want them, raised to the power of ``temper``."""
+        """Make the tables of chart parsing, with probabilities to the power of ``temper``."""
         root = np.asarray(params[ROOT])[0] ** temper
         rules = (np.asarray(params[RULES]) ** temper).reshape(self.k, *[self.n_symbols] * 2)
         leaves, leaf_first, leaf_last, spans = (rules[:, b, c] for b, c in self.kinds)
@@ -225,7 +225,7 @@ class DenseShape:
         )
 
     def make_counts(self, log_p: FloatArray, n_rows: int, word_rows: IntArray) -> DenseCounts:
-        """Counts that are all zero."""
+        """Make zero counts."""
         (k, high), (t, low) = ((padded_rows(n), padded_width(n)) for n in (self.k, self.t))
         beside = (t, table_pitch(k, high))
         rules = ((k, table_pitch(t, low)), beside, beside, (k, table_pitch(k, high)))
@@ -235,7 +235,7 @@ class DenseShape:
     def fold_counts(
         self, counts: DenseCounts, rules: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Expected counts of roots (1, K + T), rules (K, (K + T)²), and words (rows, T).
+        """Compute expected counts of roots (1, K + T), rules (K, (K + T)²), and words (rows, T).
 
         ``rules``  (K, (K + T)²): their probabilities
         """
@@ -253,11 +253,11 @@ class DenseShape:
         return root, found.reshape(self.k, -1) * rules, counts.words[:, : self.t]
 
     def spread(self, leaves: FloatArray, spans: FloatArray, fill: float) -> FloatArray:
-        """A chart of one sentence of n words by starts and ends, (n, n + 1, K + T).
+        """Arrange the chart of a sentence of n words by start and end, (n, n + 1, K + T).
 
         ``leaves``  (n, T)
-        ``spans``   (spans, K), as `list_spans` has them
-        ``fill``    what all other places have
+        ``spans``   (spans, K), in the order of `list_spans`
+        ``fill``    value of all other entries
         """
         n = len(leaves)
         found = np.full((n, n + 1, self.n_symbols), fill)
@@ -267,7 +267,7 @@ class DenseShape:
 
 
 def list_spans(n: int) -> tuple[IntArray, IntArray]:
-    """Starts and ends of the spans of two words or more, the short ones first.
+    """Return starts and ends of the spans of two words or more, short ones first.
 
     >>> [some.tolist() for some in list_spans(3)]
     [[0, 1, 0], [2, 3, 3]]
@@ -278,13 +278,13 @@ def list_spans(n: int) -> tuple[IntArray, IntArray]:
 
 
 def _unfold(flat: Array, wide: int) -> Array:
-    """Counts (rows, tables), without the padding after each table."""
+    """Reshape counts (rows, tables) to (rows, tables, columns), without the final padding."""
     n = flat.shape[1] // wide * wide
     return flat[:, :n].reshape(len(flat), -1, wide)
 
 
 def _pair_rules(rules: FloatArray, dtype: DTypeLike) -> RulePanels:
-    """Rules (K, left, right)."""
+    """Make the panels of rules (K, left, right)."""
     k, left, right = rules.shape
     full = np.zeros((padded_width(k), padded_rows(left), padded_width(right)), dtype)
     full[:k, :left, :right] = rules
@@ -293,7 +293,7 @@ def _pair_rules(rules: FloatArray, dtype: DTypeLike) -> RulePanels:
 
 
 def _leaf_rules(rules: FloatArray, dtype: DTypeLike) -> RulePanels:
-    """Rules (leaf, span, K)."""
+    """Make the panels of rules (leaf, span, K)."""
     t, k, _ = rules.shape
     full = np.zeros((padded_width(t), padded_rows(k), padded_width(k)), dtype)
     full[:t, :k, :k] = rules
@@ -302,10 +302,10 @@ def _leaf_rules(rules: FloatArray, dtype: DTypeLike) -> RulePanels:
 
 
 class DenseInference(NamedTuple):
-    """Inference over the sentences of a shard.
+    """Inference on the sentences of a shard.
 
     ``emissions``  (rows, preterminals), padded: p(word | preterminal)
-    ``temper``     the power that all probabilities are raised to
+    ``temper``     exponent applied to all probabilities
     """
 
     shape: DenseShape
@@ -317,7 +317,7 @@ class DenseInference(NamedTuple):
     threads: int = 1
 
     def inside_outside(self, with_counts: bool = True) -> DenseCounts:
-        """log p of each sentence and, if wanted, expected counts."""
+        """Compute log p of each sentence and, optionally, expected counts."""
         text, tables = self._prepare()
         log_p, n_rows = np.zeros(len(self.shard)), len(self.emissions) if with_counts else 0
 
@@ -331,15 +331,15 @@ class DenseInference(NamedTuple):
         for counts in others:
             for into, more in zip(total[2:], counts[2:], strict=True):
                 into += more
-        sound = all(np.isfinite(some).all() for some in total)
-        if np.dtype(self.dtype).itemsize < 8 and not sound:  # too small, or large, for so few bits
+        finite = all(np.isfinite(array).all() for array in total)
+        if np.dtype(self.dtype).itemsize < 8 and not finite:  # under- or overflow in float32
             return self._replace(dtype=np.float64).inside_outside(with_counts)
         return total
 
     def trace(
         self, viterbi: bool, stream: int = 0, samples: int = 1
     ) -> tuple[TreeNodes, FloatArray]:
-        """The Viterbi trees and log p(tree, sentence); or samples, and log p(sentence)."""
+        """Return Viterbi trees and log p(tree, sentence); or samples and log p(sentence)."""
         text, tables = self._replace(dtype=np.float64)._prepare(viterbi)
         log_p, size = np.zeros(len(self.shard)), (samples, 2 * self.shard.text.n_tokens)
         nodes = TreeNodes(np.zeros(size, np.int32), np.zeros(size, np.int32))
@@ -352,7 +352,7 @@ class DenseInference(NamedTuple):
         return nodes, log_p
 
     def span_posteriors(self) -> list[SpanPosteriors]:
-        """p(symbol spans i to j | sentence) of each sentence; none if it is impossible or empty."""
+        """Compute p(symbol spans i to j | sentence); none if it is impossible or empty."""
         shard = self.shard
         text, tables = self._replace(dtype=np.float64)._prepare()
         text = text._replace(weights=np.ones(len(shard)))
@@ -399,9 +399,9 @@ class DenseInference(NamedTuple):
         return found
 
     def _prepare(self, viterbi: bool = False) -> tuple[DenseText, DenseTables]:
-        """Sentences and parameters as kernels want them.
+        """Convert sentences and parameters to the layout of the kernels.
 
-        Words may be limited to some preterminals.
+        Constraints on the preterminals of words are applied to the emissions.
         """
         shard, emissions = self.shard, self.emissions
         words, constraints, rows = shard.text, shard.constraints, shard.text.rows
@@ -426,7 +426,7 @@ class DenseInference(NamedTuple):
         return text, tables._replace(viterbi=viterbi)
 
     def _map_pieces(self, run: Callable[[int, int], Part]) -> list[Part]:
-        """What ``run`` gives for each piece of `TreeShard.order`."""
+        """Return the result of ``run`` for each piece of `TreeShard.order`."""
         lengths = np.diff(self.shard.text.indptr)[self.shard.order]
         return map_pieces(run, lengths, PIECES, self.threads)
 
@@ -435,7 +435,7 @@ class DenseInference(NamedTuple):
 
 
 class DenseGrammar(Grammar):
-    """p(tree, words) = p(root) Π p(A → B C) Π p(preterminal → word).
+    """A dense grammar: p(tree, words) = p(root) Π p(A → B C) Π p(preterminal → word).
 
     Families: "root" (1, K + T), "rules" (K, (K + T)²) and "words" (T, words).
     """
@@ -459,7 +459,7 @@ class DenseGrammar(Grammar):
 
     @classmethod
     def create(cls, symbols: DenseSymbols, options: GrammarOptions) -> DenseGrammar:
-        """A grammar whose tables have Dirichlet priors."""
+        """Make a grammar whose tables have Dirichlet priors."""
         options.check_frozen((ROOT, RULES, WORDS), symbols.labels)
         k, t = len(symbols.nonterminals), len(symbols.preterminals)
         v = len(symbols.vocabulary.words)
@@ -472,7 +472,7 @@ class DenseGrammar(Grammar):
         return cls(symbols, root, rules, words, options.dtype)
 
     def set_unseen_words(self, table: FloatArray, unknown: bool) -> None:
-        """Words seen once speak for those never seen, if these are allowed.
+        """Estimate p(unseen word | preterminal) from words seen once; 0 unless ``unknown``.
 
         ``table``  (T, words): p(word | preterminal)
         """
@@ -480,19 +480,20 @@ class DenseGrammar(Grammar):
         self.emission.unseen = np.zeros(len(table))
         if not unknown:
             return
-        # the share of each preterminal among tokens, by the words alone: EM of a mixture
-        share, counts = np.full(len(table), 1.0 / len(table)), self.symbols.word_counts
+        # the proportion of each preterminal among tokens, from the words alone: EM of a mixture
+        mixing, counts = np.full(len(table), 1.0 / len(table)), self.symbols.word_counts
         for _ in range(MIXTURE_STEPS):
-            joint = table * share[:, None]
+            joint = table * mixing[:, None]
             joint *= counts / np.maximum(joint.sum(axis=0), 1e-300)
-            share = joint.sum(axis=1) / max(joint.sum(), 1e-300)
-        self.emission.unseen = estimate_unseen(table, share, counts)
+            mixing = joint.sum(axis=1) / max(joint.sum(), 1e-300)
+        self.emission.unseen = estimate_unseen(table, mixing, counts)
 
     # learning
     def estimate(self, corpus: TreeCorpus) -> Estimate:
-        """n² / 2 cells of charts, inside and outside, for sentences that are parsed together.
+        """Estimate memory and operations.
 
-        n³ / 6 pairs of spans, and a product with all rules for each of n² / 2 spans.
+        Memory: n² / 2 chart cells, inside and outside, for sentences that are parsed together.
+        Operations: n³ / 6 pairs of spans, and a product with all rules for each of n² / 2 spans.
         """
         k, n_symbols = self.shape.k, self.shape.n_symbols
         lengths = np.sort(np.diff(corpus.everything.text.indptr).astype(np.float64))[::-1]
@@ -514,12 +515,12 @@ class DenseGrammar(Grammar):
     def infer(
         self, params: Params, shard: TreeShard, threads: int = 1, temper: float = 1.0
     ) -> DenseInference:
-        """Inference over the sentences of a shard."""
+        """Make the inference on the sentences of a shard."""
         emissions, _ = self.emission.likelihoods(np.asarray(params[WORDS]), shard.text)
         return DenseInference(self.shape, params, emissions, shard, self.dtype, temper, threads)
 
     def expect(self, params: Params, shard: TreeShard, how: EStep, local: Any = None) -> Stats:
-        """Counts and log-likelihood of a shard; a sentence of probability zero is an error."""
+        """Run the E-step on a shard; a sentence of probability zero is an error."""
         inference = self.infer(params, shard, how.threads, how.temper)
         counts: dict[str, Counts] = {}
         new_words = NOTHING_UNCOUNTED
@@ -546,7 +547,7 @@ class DenseGrammar(Grammar):
     def _count_trees(
         self, shard: TreeShard, nodes: TreeNodes, possible: BoolArray, n_rows: int
     ) -> dict[str, Counts]:
-        """Counts of trees; samples of one sentence share its weight."""
+        """Count the events of trees; samples of one sentence share its weight equally."""
         text, (k, t, n) = shard.text, (self.shape.k, self.shape.t, self.shape.n_symbols)
         cells, borders = kernels.list_cells(nodes, text.indptr, text.rows, possible, k, n, n_rows)
         samples = len(nodes.symbols)
@@ -566,14 +567,14 @@ class DenseGrammar(Grammar):
     def list_cells(
         self, shard: TreeShard, nodes: TreeNodes, log_p: FloatArray, n_words: int
     ) -> DerivationCells:
-        """The cells of the first tree of each sentence; words from ``n_words`` on have none."""
+        """List the cells of each sentence's first tree; words from ``n_words`` on have none."""
         first = TreeNodes(nodes.symbols[:1], nodes.ends[:1])
         given = (shard.text.indptr, shard.text.rows, np.isfinite(log_p))
         sizes = (self.shape.k, self.shape.n_symbols, n_words)
         found = kernels.list_cells(first, *given, *sizes)
         return DerivationCells(*found, log_p)
 
-    # what is known
+    # supervision
     def _allowed_preterminals(self, given: SupervisedSentences) -> tuple[IntArray, StateSets]:
         sets, index = StateSetBuilder(self.shape.t), _index_names(self.symbols.preterminals)
         found = np.zeros(len(given.text.tokens), np.int32)
@@ -594,7 +595,7 @@ class DenseGrammar(Grammar):
     def _find_symbols(self, labels: Sequence[str], one_word: bool) -> Iterable[int]:
         return {_look_up(self._nonterminals, label, "nonterminal") for label in labels}
 
-    # what it says of sentences
+    # inference
     def _infer(self, query: Query) -> DenseInference:
         return self.infer(query.params, query.shard, query.threads)
 
@@ -611,7 +612,7 @@ class DenseGrammar(Grammar):
         return trees
 
     def make_tree(self, symbols: IntArray, words: Sequence[str]) -> Tree:
-        """The tree of symbols in preorder."""
+        """Make a tree from its symbols in preorder."""
         done: list[Tree] = []
         ahead = len(words)
         for symbol in symbols[::-1].tolist():
@@ -629,7 +630,7 @@ class DenseGrammar(Grammar):
         ]
 
     def span_posteriors(self, query: Query) -> Iterator[SpanPosteriors]:
-        # block by block, as those of all sentences would fill the memory
+        # block by block, since those of all sentences might not fit into memory
         for block in self.blocks(query.shard, PIECES * BATCH):
             yield from self.infer(query.params, block, query.threads).span_posteriors()
 
@@ -639,7 +640,7 @@ class DenseGrammar(Grammar):
         seen = [*self.vocabulary.words, *query.shard.text.new_words]
         return self._name_rules(rules, words[: len(seen)].T, seen, 0.0)
 
-    # what was learned
+    # rules and generation
     def list_rules(self, params: Params, threshold: float) -> GrammarRules:
         rules, words = (np.asarray(params[name]) for name in (RULES, WORDS))
         root = zip(self.symbols.rule_names, np.asarray(params[ROOT])[0].tolist(), strict=True)
@@ -651,7 +652,7 @@ class DenseGrammar(Grammar):
     def _name_rules(
         self, rules: FloatArray, words: FloatArray, texts: Sequence[str], threshold: float
     ) -> dict[GrammarRule, float]:
-        """The rules whose number is at least ``threshold``, and above zero."""
+        """Return the rules whose value is positive and at least ``threshold``."""
         found: dict[GrammarRule, float] = {}
         labels, n = self.symbols.rule_names, self.shape.n_symbols
         for a, column in np.argwhere((rules >= threshold) & (rules > 0.0)).tolist():
@@ -696,5 +697,5 @@ def _index_names(names: Sequence[str]) -> dict[str, int]:
 
 def _look_up(index: dict[str, int], label: str, what: str) -> int:
     if label not in index:
-        raise DataError(f"there is no {what} {label!r}", "such labels were not there to learn from")
+        raise DataError(f"there is no {what} {label!r}", "use labels that occur in training")
     return index[label]

@@ -1,4 +1,4 @@
-"""`PCFG`: probabilistic context-free grammars as users call them."""
+"""`PCFG`: the estimator of probabilistic context-free grammars."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ from softcount.text.treebank import trees as as_trees
 from softcount.text.trees import Span, Tree
 
 TREEBANK = "treebank"
-"""Instead of rules: those of the trees that are learned from."""
+"""Value of ``rules`` that stands for the rules of the training trees."""
 METHODS = ("viterbi", "brackets", "labelled")
 NO_TREE = (
-    "Such sentences have no tree: no rules derive them, or one of their words is in no rule. More "
-    "rules, smoothing, or unknown=True allow more"
+    "Such sentences get no tree: no rules derive them, or one of their words is in no rule. Try "
+    "more rules, smoothing, or unknown=True"
 )
 UNSEEN, JITTER = 0.1, 0.1
-"""Where labels say how to begin: how much of a row is left to what was not seen, and by how much
-rows differ at random."""
+"""When initialising from labels: fraction of a row reserved for unseen outcomes, and relative size
+of the random noise."""
 
 
 class GrammarPosterior(NamedTuple):
-    """What is expected of sentences.
+    """Posterior expectations over the trees of sentences.
 
-    ``brackets``  for each sentence (label, start, end) → how many are expected there; those of
-                  one word included
-    ``rules``     rule, as a text → how often all sentences are expected to use it
+    ``brackets``  for each sentence, (label, start, end) → expected number of such brackets,
+                  including those of a single word
+    ``rules``     rule, as text → expected number of uses in all sentences
     """
 
     brackets: list[dict[Span, float]]
@@ -59,35 +59,36 @@ class GrammarPosterior(NamedTuple):
 
 
 class PCFG(PCFGParameters, store.Saveable, Estimator):
-    """A probabilistic context-free grammar: p(tree) is the product of its rules' probabilities.
+    """A probabilistic context-free grammar: p(tree) is the product of its rule probabilities.
 
     p(tree, words) = p(root) Π p(right side | left side), over all rules of the tree. Probabilities
     are learned by the inside–outside algorithm (Baker 1979; Lari & Young 1990).
 
-    There are two ways to say the grammar. ``PCFG(n_components, n_preterminals)`` has every rule
-    A → B C and every preterminal may be every word (Chomsky normal form): it is for finding
-    structure. `PCFG.from_rules` and `PCFG.from_treebank` have the rules that they are given, of any
-    length. Both learn from sentences, from partly bracketed ones, and from trees.
+    There are two kinds of grammar. A dense grammar, ``PCFG(n_components, n_preterminals)``, has
+    every rule A → B C and every rule preterminal → word (Chomsky normal form): it is for grammar
+    induction. A rule-based grammar, from `PCFG.from_rules` or `PCFG.from_treebank`, has given rules
+    of any length. Both learn from sentences, from partly bracketed sentences, and from trees.
 
-    ``n_components``    how many nonterminals, the symbols of constituents; None: as many as labels
-                        are given
-    ``n_preterminals``  how many preterminals, the symbols of words; None: as many as trees have
-    ``rules``           the grammar as a text, or `GrammarRules`; "treebank": all that the trees
-                        have which `fit` is given; None: all rules, by the numbers above
-    ``smoothing``       added to every count, and to the prior of learners that have one; a mapping
-                        tells "rules" from "words"
-    ``frozen``          what stays as it begins: names of tables ("root", "rules", "words"), or of
-                        symbols, whose rules stay
-    ``unknown``         whether words that were never seen may be parsed: by how words are used
-                        that were seen once. Grammars given as texts know no such words
-    ``horizontal``, ``vertical``  of treebanks: see `PCFG.from_treebank`
-    ``prune``           rule-based grammars only: symbols that a coarse grammar finds less probable
-                        than this are left out of charts; a sentence that is left without a tree is
-                        parsed again in full. `pruning_loss` says what is lost
-    ``lowercase``       whether words are turned into lower case
-    ``dtype``           "float32": less exact E-steps of dense grammars, in less time
-    ``init``            "random"; tables as ``params_`` has them; rule-based grammars begin with
-                        their own probabilities, if nothing else is said ("random", "uniform")
+    ``n_components``    number of nonterminals, the symbols of constituents; None: the number of
+                        given labels
+    ``n_preterminals``  number of preterminals, the symbols of words; None: the number in the trees
+    ``rules``           the grammar as text or `GrammarRules`; "treebank": all rules of the trees
+                        given to `fit`; None: a dense grammar of the sizes above
+    ``smoothing``       pseudo-count added to every count; for learners with a prior, the Dirichlet
+                        parameter. A mapping gives "rules" and "words" separate values
+    ``frozen``          names of tables ("root", "rules", "words") or of symbols whose probabilities
+                        are kept at their initial values
+    ``unknown``         whether to parse unseen words, modelled by words seen once. Not available
+                        for grammars given as text, which have no counts
+    ``horizontal``, ``vertical``  for treebanks: see `PCFG.from_treebank`
+    ``prune``           rule-based grammars only: chart symbols with a posterior below this under a
+                        coarse grammar are pruned; a sentence that is left without a tree is parsed
+                        again in full. `pruning_loss` measures the loss
+    ``lowercase``       whether to lower-case all words
+    ``dtype``           precision of E-steps of dense grammars; "float32" is less exact and faster
+    ``init``            "random"; or tables in the format of ``params_``; for rule-based grammars
+                        also "uniform". None: the rules' own probabilities, or for dense grammars,
+                        from given labels, else random
 
     >>> toy = PCFG.from_rules("S -> NP VP\\nNP -> 'she' | 'fish'\\nVP -> 'eats' NP | 'sleeps'")
     >>> print(toy.predict(["she eats fish"])[0])
@@ -105,12 +106,12 @@ class PCFG(PCFGParameters, store.Saveable, Estimator):
     def from_rules(
         cls, rules: str | GrammarRules, start: str | None = None, **settings: Any
     ) -> Self:
-        """A grammar from a text of rules: see `softcount.grammar.rules`.
+        """Make a grammar from the text of its rules: see `softcount.grammar.rules`.
 
-        ``start``     the root; None: what the rules say, or the left side of the first
+        ``start``     the root symbol; None: that given in the rules, else the first left side
         ``settings``  see `PCFG`
 
-        It can be used as it is, and `fit` begins with its probabilities.
+        It can be used as it is, and `fit` starts from its probabilities.
         """
         read = parse_rules(rules, start) if isinstance(rules, str) else rules
         if isinstance(read, GrammarRules) and start is not None:
@@ -119,15 +120,15 @@ class PCFG(PCFGParameters, store.Saveable, Estimator):
 
     @classmethod
     def from_treebank(cls, trees: Any, sample_weight: Any = None, **settings: Any) -> Self:
-        """A grammar of all rules that trees have, by how often they have them.
+        """Make a treebank grammar: all rules of the trees, by relative frequency.
 
-        ``trees``          trees, texts in Penn brackets, or None, which is skipped
-        ``sample_weight``  how often each tree counts
-        ``horizontal``     how many neighbours to the left a part of a long right side knows; None:
-                           all, right sides stay whole
-        ``vertical``       how many labels a symbol consists of: 1: its own; 2: that of the
-                           constituent above, too (NP below S is not NP below VP). See
-                           `softcount.text.trees`; users see plain labels
+        ``trees``          trees, strings in Penn brackets, or None, which is skipped
+        ``sample_weight``  weight of each tree
+        ``horizontal``     order of horizontal Markovisation: number of left siblings that a part of
+                           a binarised right side is conditioned on; None: all, rules stay whole
+        ``vertical``       order of vertical Markovisation: number of labels in a symbol. 1: its
+                           own; 2: also its parent's (NP below S is not NP below VP). See
+                           `softcount.text.trees`; predicted trees have plain labels
         ``settings``       these and others: see `PCFG`
 
         >>> model = PCFG.from_treebank(["(S (NP it) (VP rains))", "(S (NP he) (VP (VB snores)))"])
@@ -139,19 +140,19 @@ class PCFG(PCFGParameters, store.Saveable, Estimator):
         return model._use_as_given()
 
     def _count_rules(self, trees: Any, sample_weight: Any) -> GrammarRules:
-        """The rules of trees, annotated as the parameters say."""
+        """Count the rules of trees, annotated according to ``horizontal`` and ``vertical``."""
         self._check_settings()
-        some = as_trees([] if trees is None else trees)
-        weights = None  # however small they are: those of rules are scaled by the largest
-        if sample_weight is not None:
-            weights = sentence_weights(sample_weight, len(some), least=0.0)
+        bank = as_trees([] if trees is None else trees)
+        weights = None
+        if sample_weight is not None:  # may be tiny: count_rules scales them by the largest
+            weights = sentence_weights(sample_weight, len(bank), least=0.0)
         if self.lowercase:
-            some = some.changed(lowercase)
-        some = some.changed(lambda tree: annotate(tree, self.horizontal, self.vertical))
-        return count_rules(some, weights)
+            bank = bank.changed(lowercase)
+        bank = bank.changed(lambda tree: annotate(tree, self.horizontal, self.vertical))
+        return count_rules(bank, weights)
 
     def _use_as_given(self) -> Self:
-        """Be ready for use, with the rules' own probabilities."""
+        """Make the model ready for use without `fit`, with the rules' own probabilities."""
         self._check_settings()
         grammar = self._make_rule_grammar(self.rules)
         self.core_, self.raw_params_ = grammar, grammar.start()
@@ -162,10 +163,13 @@ class PCFG(PCFGParameters, store.Saveable, Estimator):
     def _make_rule_grammar(self, given: Any) -> RuleGrammar:
         rules = parse_rules(given) if isinstance(given, str) else given
         if not isinstance(rules, GrammarRules):
-            raise LearnerError(f"rules={brief(self.rules)}", "give a text, or use PCFG.from_rules")
+            raise LearnerError(
+                f"rules={brief(self.rules)} is not a grammar",
+                "give the rules as text, or use PCFG.from_rules",
+            )
         check_defined(rules)
-        around = (self.horizontal, self.vertical)
-        return RuleGrammar(rules, self._options(), self.unknown, *around)
+        annotation = (self.horizontal, self.vertical)
+        return RuleGrammar(rules, self._options(), self.unknown, *annotation)
 
     # learning
     def fit(  # type: ignore[override]  # trees come with the sentences
@@ -178,18 +182,18 @@ class PCFG(PCFGParameters, store.Saveable, Estimator):
         init: Any = None,
         **options: Unpack[FitOptions],
     ) -> Self:
-        """Learn from sentences.
+        """Fit the grammar to sentences.
 
-        ``sentences``      lists of words, texts (cut at white space), or None: those of the trees
+        ``sentences``      lists of words, strings (split at white space), or None: the leaves of
+                           the trees
         ``trees``          for each sentence its tree, or None. In a dense grammar, constituents of
-                           more than two parts are filled in by any nonterminals, and chains over
-                           one span are one nonterminal: any of the chain's
+                           more than two children are binarised with any nonterminals, and a unary
+                           chain over one span becomes one nonterminal: any of the chain's
         ``brackets``       for each sentence None, or constituents that no other may cross: (start,
-                           end) or (label, start, end), end being the first word after it; or a
-                           tree, whose labels are not looked at. A span that is given with labels
-                           can have no others; in a dense grammar, one word says nothing
-                           (Pereira & Schabes 1992)
-        ``sample_weight``  how often each sentence counts
+                           end) or (label, start, end), with exclusive end; or a tree, whose labels
+                           are ignored. A span given with labels can have no others; in a dense
+                           grammar, brackets around one word have no effect (Pereira & Schabes 1992)
+        ``sample_weight``  weight of each sentence
 
         For the other options see `softcount.core.estimator.FitOptions`.
         """
@@ -200,7 +204,7 @@ class PCFG(PCFGParameters, store.Saveable, Estimator):
     def _bind(
         self, sentences: Any, trees: Any = None, brackets: Any = None, sample_weight: Any = None
     ) -> tuple[Grammar, TreeCorpus]:
-        """The grammar and the corpus."""
+        """Make the grammar and the training corpus."""
         self._check_settings()
         grammar: Grammar
         if self.rules is None:
@@ -227,20 +231,23 @@ class PCFG(PCFGParameters, store.Saveable, Estimator):
     def _read(
         self, grammar: Grammar, sentences: Any, brackets: Any = None
     ) -> tuple[SupervisedSentences, TreeCorpus]:
-        """More sentences, in the words that the grammar knows."""
+        """Read further sentences with the vocabulary of the grammar."""
         known = (grammar.vocabulary, self.lowercase)
         given = SupervisedSentences.read(sentences, None, brackets, *known)
         return given, grammar.make_corpus(given, sentence_weights(None, len(given.text)))
 
     def _options(self) -> GrammarOptions:
         rules, words = smoothings(self.smoothing, RULES, WORDS)
-        # adding a to every count gives the mode under 1 + a, and the mean under a
+        # adding a to every count gives the mode under Dirichlet(1 + a), the mean under Dirichlet(a)
         shift = float(demand_prior(self._learner, min(rules, words)))
         frozen: Any = () if self.frozen is None else self.frozen
-        one = isinstance(frozen, str) or not isinstance(frozen, Iterable)
-        names = [frozen] if one else list(frozen)
+        is_single = isinstance(frozen, str) or not isinstance(frozen, Iterable)
+        names = [frozen] if is_single else list(frozen)
         if not all(isinstance(name, str) for name in names):
-            raise LearnerError(f"frozen={brief(self.frozen)}", "give names of tables or symbols")
+            raise LearnerError(
+                f"frozen={brief(self.frozen)} has items that are not names",
+                "give names of tables or symbols",
+            )
         return GrammarOptions(rules + shift, words + shift, names, self.dtype, self.prune)
 
     def _lacks_sampler(self) -> str:
@@ -253,10 +260,11 @@ class PCFG(PCFGParameters, store.Saveable, Estimator):
         super()._check_settings()
         for name in ("n_components", "n_preterminals"):
             if getattr(self, name) is not None and self.rules is not None:
-                raise LearnerError(f"{name} and rules are given", "leave one of them out")
+                raise LearnerError(f"both {name} and rules are given", "omit one of them")
         if self.rules is None and (self.horizontal is not None or self.vertical != 1):
             raise LearnerError(
-                "horizontal and vertical are about rules of trees", "use PCFG.from_treebank"
+                "horizontal and vertical apply to treebank grammars only",
+                "use PCFG.from_treebank",
             )
 
     def _start_values(self, core: Grammar, corpus: TreeCorpus, init: Any) -> Any:
@@ -267,12 +275,12 @@ class PCFG(PCFGParameters, store.Saveable, Estimator):
         if init is None and corpus.has_labels:
             return lambda rng: _start_from_labels(core, corpus, rng)
         families = core.families
-        way = "random" if init is None else init
-        if isinstance(way, str) and way == "random":
+        method = "random" if init is None else init
+        if isinstance(method, str) and method == "random":
             return lambda rng: {name: family.random(rng) for name, family in families.items()}
-        if isinstance(way, str) and way == "uniform" and isinstance(core, RuleGrammar):
+        if isinstance(method, str) and method == "uniform" and isinstance(core, RuleGrammar):
             return {name: family.uniform() for name, family in families.items()}
-        hint = "random (rules: also uniform), or tables as params_ has them"
+        hint = "use 'random' (for rules also 'uniform'), or tables in the format of params_"
         raise LearnerError(f"init={brief(init)} is not known here", hint)
 
     def _after_fit(self, corpus: TreeCorpus) -> None:
@@ -283,7 +291,7 @@ class PCFG(PCFGParameters, store.Saveable, Estimator):
         if isinstance(self.core_, DenseGrammar):
             self.core_.set_unseen_words(np.asarray(self.raw_params_[WORDS]), self.unknown)
 
-    # trees of sentences
+    # inference
     def _query(self, sentences: Any, brackets: Any = None) -> Query:
         self._require_fit()
         given, corpus = self._read(self.core_, sentences, brackets)
@@ -292,19 +300,20 @@ class PCFG(PCFGParameters, store.Saveable, Estimator):
     def predict(
         self, sentences: Any, *, brackets: Any = None, method: str = "viterbi"
     ) -> list[Tree | None]:
-        """The tree of each sentence; None if it is empty, or no tree could have produced it, which
-        an `ImpossibleWarning` counts.
+        """Parse each sentence: return its tree, or None if it is empty or cannot be parsed.
 
-        ``brackets``  what is known of the trees already; see `PCFG.fit`
-        ``method``    "viterbi": the most probable tree; or the minimum Bayes risk tree (Goodman
-                      1996): "brackets": that of the most expected brackets, whatever their labels;
-                      "labelled": of the most expected labelled ones
+        ``brackets``  known brackets, see `PCFG.fit`; trees agree with them
+        ``method``    "viterbi": the most probable tree; or a minimum Bayes risk tree (Goodman
+                      1996): "brackets": the tree with the most expected correct brackets, whatever
+                      their labels; "labelled": the same for labelled brackets
+
+        An `ImpossibleWarning` counts the sentences that cannot be parsed.
         """
         if method not in METHODS:
             raise LearnerError(f"method={brief(method)} is unknown", f"choose {METHODS}")
         query = self._query(sentences, brackets)
         if method == "viterbi":
-            trees = [some[0] if some else None for some in self.core_.trace_parses(query)]
+            trees = [parses[0] if parses else None for parses in self.core_.trace_parses(query)]
         else:
             trees = self.core_.minimum_risk_parses(query, labelled=method == "labelled")
         _warn_of_missing(query, [tree is None for tree in trees])
@@ -313,102 +322,101 @@ class PCFG(PCFGParameters, store.Saveable, Estimator):
     def k_best(
         self, sentences: Any, k: int = 10, *, brackets: Any = None
     ) -> list[list[tuple[float, Tree]]]:
-        """For each sentence the k most probable trees (fewer, if there are), the best first.
+        """Return the k most probable trees of each sentence (or all, if fewer), best first.
 
-        Each comes with log p(tree, sentence). In parsing, words of treebank grammars may be what
-        they never were (see `softcount.grammar.rule_tables`), which `score` knows nothing of: a
-        tree may be more probable than the sentence that it says.
+        Each comes with log p(tree, sentence). In parsing, treebank grammars allow words new
+        preterminals (see `softcount.grammar.rule_tables`), which `score` does not: so a tree may be
+        more probable than its sentence.
         """
         check_whole("k", k)
         query = self._query(sentences, brackets)
-        found = self.core_.k_best_parses(query, k)
-        _warn_of_missing(query, [not some for some in found])
-        return found
+        parses = self.core_.k_best_parses(query, k)
+        _warn_of_missing(query, [not trees for trees in parses])
+        return parses
 
     def sample_trees(
         self, sentences: Any, n: int = 1, random_state: Any = 0, *, brackets: Any = None
     ) -> list[list[Tree]]:
-        """n trees for each sentence, drawn from their posterior; none, if there is no tree."""
+        """Draw n trees for each sentence from the posterior; an empty list if it has no tree."""
         check_whole("n", n)
         stream = int(generator(random_state).integers(2**63))
         query = self._query(sentences, brackets)
-        found = self.core_.trace_parses(query, n, stream)
-        _warn_of_missing(query, [not some for some in found])
-        return found
+        samples = self.core_.trace_parses(query, n, stream)
+        _warn_of_missing(query, [not trees for trees in samples])
+        return samples
 
     def posterior(
         self, sentences: Any, *, brackets: Any = None, threshold: float = 1e-6
     ) -> GrammarPosterior:
-        """Expected brackets of each sentence, and expected rules of all; from ``threshold`` on.
+        """Compute the expected brackets of each sentence, and the expected rules of all.
 
-        Sentences that no tree could have produced have no brackets, and count no rules.
+        Only expectations of at least ``threshold`` are returned. Sentences of probability zero have
+        no brackets, and contribute to no rule.
         """
         check_number("threshold", threshold)
         query = self._query(sentences, brackets)
         labels = self.core_.labels
-        found: list[dict[Span, float]] = []
+        expected: list[dict[Span, float]] = []
         for spans in self.core_.span_posteriors(query):
             kept = spans.posteriors >= threshold
             places = zip(*(at[kept].tolist() for at in spans), strict=True)
-            found.append({(labels[a], i, j): posterior for i, j, a, posterior in places})
+            expected.append({(labels[a], i, j): posterior for i, j, a, posterior in places})
         counts = self.core_.expected_rules(query)
         rules = {str(rule): n for rule, n in counts.items() if n >= threshold}
-        return GrammarPosterior(found, rules)
+        return GrammarPosterior(expected, rules)
 
     def score_samples(self, sentences: Any, *, brackets: Any = None) -> FloatArray:
-        """log p of each sentence (in trees that agree with the brackets); −inf if it cannot be."""
+        """Compute log p of each sentence (over trees that agree with the brackets); may be −inf."""
         query = self._query(sentences, brackets)
         return self.core_.log_probabilities(query)
 
     def score(self, sentences: Any, y: Any = None) -> float:
-        """The mean log p of a sentence."""
+        """Compute the mean log p per sentence; ``y`` is ignored."""
         return float(self.score_samples(sentences).mean())
 
     def perplexity(self, sentences: Any) -> float:
-        """exp of the negative log-likelihood per word; infinite if a sentence cannot come about."""
+        """Compute exp(−log p / words); infinite if any sentence has probability zero."""
         query = self._query(sentences)
         log_p = self.core_.log_probabilities(query)
         return float(np.exp(-log_p.sum() / max(query.shard.text.n_tokens, 1)))
 
     def expected_counts(self, sentences: Any, *, brackets: Any = None) -> dict[str, Any]:
-        """Expected counts of all tables: what an E-step finds."""
+        """Compute the expected counts of all tables, as an E-step does."""
         query = self._query(sentences, brackets)
         how = EStep(threads=query.threads)
         return dict(self.core_.expect(query.params, query.shard, how).counts)
 
     def pruning_loss(self, sentences: Any) -> PruningLoss:
-        """What these sentences lose by ``prune``: they are parsed with it and without it."""
+        """Measure what ``prune`` costs, by parsing these sentences with and without it."""
         query = self._query(sentences)
         if not isinstance(self.core_, RuleGrammar):
-            raise LearnerError(
-                "nothing is ever left out of a dense grammar", "ask a grammar of rules"
-            )
+            raise LearnerError("dense grammars are never pruned", "use a rule-based grammar")
         return self.core_.pruning_loss(query)
 
-    # what was learned
+    # fitted attributes
     @property
     def params_(self) -> dict[str, Array]:
-        """The learned tables, by name; they may be given back as ``init``."""
+        """The fitted tables by name, in the format that ``init`` accepts."""
         self._require_fit()
         return {name: np.array(table) for name, table in self.raw_params_.items()}
 
     @property
     def labels_(self) -> tuple[str, ...]:
-        """The symbols of trees: nonterminals, then preterminals, if these are told apart."""
+        """The labels of trees: nonterminals, then preterminals, if these are distinguished."""
         self._require_fit()
         return self.core_.labels
 
     def grammar(self, threshold: float = 1e-4) -> GrammarRules:
-        """The rules whose probability is at least ``threshold``, scaled to add up to one.
+        """Return the rules of probability at least ``threshold``, renormalised.
 
-        Written as a text, `PCFG.from_rules` reads them again.
+        Converted to text, they can be read again by `PCFG.from_rules`.
         """
         self._require_fit()
         check_number("threshold", threshold)
         return self.core_.list_rules(self.raw_params_, threshold)
 
     def generate(self, n: int = 1, random_state: Any = 0) -> list[Tree]:
-        """New trees."""
+        """Draw n new trees from the grammar."""
         self._require_fit()
         check_whole("n", n, 0)
         rng = generator(random_state)
@@ -429,24 +437,24 @@ class PCFG(PCFGParameters, store.Saveable, Estimator):
         if symbols is not None:
             self._check_settings()
             if self.rules is not None:
-                raise StoreError("there are tables of a dense grammar, and rules", AGAIN)
+                raise StoreError("the file has both tables of a dense grammar and rules", AGAIN)
             return DenseGrammar.create(symbols, self._options())
         learned = read_stored_rules(stored)
-        if not isinstance(self.rules, str):  # a text of rules stays what learning begins with
+        if not isinstance(self.rules, str):  # rules given as text remain the start of learning
             self.rules = learned
         self._check_settings()
         grammar = self._make_rule_grammar(learned if self.rules == TREEBANK else self.rules)
-        own = grammar.rules
-        if own.rules != learned.rules or set(own.root) != set(learned.root):
-            raise StoreError("the rules are not those of the settings", AGAIN)
+        rules = grammar.rules
+        if rules.rules != learned.rules or set(rules.root) != set(learned.root):
+            raise StoreError("the stored rules differ from those of the settings", AGAIN)
         return grammar
 
 
 def _warn_of_missing(query: Query, missing: Sequence[bool]) -> None:
-    """Warn of sentences that have words, but no tree."""
+    """Warn of non-empty sentences without a tree."""
     text = query.text
-    both = zip(missing, text.lengths.tolist(), strict=True)
-    items = [n for n, (is_missing, length) in enumerate(both) if is_missing and length]
+    pairs = zip(missing, text.lengths.tolist(), strict=True)
+    items = [n for n, (is_missing, length) in enumerate(pairs) if is_missing and length]
     first = text.name(items[0]) if items else ""
     warn_of_impossible(items, len(text), "sentences", first, NO_TREE, stacklevel=3)
 
@@ -454,7 +462,7 @@ def _warn_of_missing(query: Query, missing: Sequence[bool]) -> None:
 def _start_from_labels(
     core: Grammar, corpus: TreeCorpus, rng: np.random.Generator
 ) -> dict[str, Array]:
-    """What labels say: counts of all sentences, all trees that agree with them being as likely."""
+    """Initialise from labels: expected counts, all trees that agree being equally likely."""
     even = {name: family.uniform() for name, family in core.families.items()}
     counts = core.expect(even, corpus.everything, EStep()).counts
     tables = {}

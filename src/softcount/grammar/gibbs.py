@@ -1,15 +1,15 @@
-"""The collapsed sampler of trees: the rules' probabilities are integrated out.
+"""Collapsed sampling of trees: the probabilities of rules are integrated out.
 
-A derivation is a list of cells: the entries of tables that it uses, numbered through all tables.
-Given those of all other sentences it has the probability of its cells one after the other,
+A derivation is a list of cells: the table entries that it uses, numbered across all tables. Given
+the derivations of all other sentences, its probability is the product over its cells in order,
 
     P(t) = Π_c (n_c + α_c) / (n_row(c) + Σα_row(c)),
 
-n being what was counted before, t's own earlier cells included. The order does not matter, so P of
-a derivation is found while its cells are counted, and while they are taken away. A derivation t'
-that was drawn with probability Q(t') in proportion to Π θ_c replaces t with the probability
-min(1, P(t') Q(t) / (P(t) Q(t'))) (Johnson, Griffiths & Goldwater 2007). Cells of rows that are not
-integrated out have the same factor in P and in Q.
+where n are the counts so far, including t's own earlier cells. The order does not matter, so P of a
+derivation is computed while its cells are counted or removed. A proposal t', drawn with probability
+Q(t') proportional to Π θ_c, replaces t with probability min(1, P(t') Q(t) / (P(t) Q(t')))
+(Metropolis–Hastings; Johnson, Griffiths & Goldwater 2007). Cells of rows that are not integrated
+out have the same factor in P and in Q.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
     from softcount.grammar.data import TreeShard
 
 FIXED = -1
-"""In place of a row's number: its probabilities are fixed, and not integrated out."""
+"""Stands for the number of a row whose probabilities are fixed, not integrated out."""
 N_BLOCKS, MAX_BLOCK = 20, 100
-"""The number of blocks of sentences, and the most sentences of one."""
+"""Number of blocks of sentences, and maximum number of sentences in a block."""
 PRIOR_BOUNDS = (1e-50, 1e12)
-"""The smallest prior and the largest: the factors of one cell still fit into a float."""
+"""Smallest and largest prior for which the factors of one cell do not under- or overflow."""
 
 
 class DerivationCells(NamedTuple):
-    """Sentence s uses ``cells[indptr[s]:indptr[s + 1]]``, its root's cell first.
+    """Derivations as cells: sentence s uses ``cells[indptr[s]:indptr[s + 1]]``, root first.
 
     ``cells``   int64
     ``indptr``  int64 (sentences + 1,)
-    ``log_p``   float64 (sentences,): those of sentences; −inf where there is no derivation
+    ``log_p``   float64 (sentences,): log p of each sentence; −inf if it has no derivation
     """
 
     cells: IntArray
@@ -54,7 +54,7 @@ class DerivationCells(NamedTuple):
 
 
 class CellPriors(NamedTuple):
-    """Dirichlet priors.
+    """Dirichlet priors of all cells.
 
     ``alpha``   float64 (cells,): α; 0 where an entry is impossible
     ``totals``  float64 (rows,): Σα
@@ -67,7 +67,7 @@ class CellPriors(NamedTuple):
 
 
 class CellCounts(NamedTuple):
-    """How often cells and rows are used, in whole numbers: float64 (cells,) and (rows,)."""
+    """Counts of cells and of rows (whole numbers): float64 (cells,) and (rows,)."""
 
     cells: FloatArray
     rows: FloatArray
@@ -83,7 +83,7 @@ def _count_cells(
     counts: CellCounts,
     probabilities: FloatArray,
 ) -> float:
-    """Count cells (``by`` 1), or take them away (−1); returns log P / Q, up to a constant."""
+    """Add (``by`` 1) or remove (−1) the counts of cells; return log P / Q up to a constant."""
     (alpha, alpha_totals, row_of), (used, totals) = priors, counts
     log_ratio = 0.0
     for i in range(first, last):
@@ -116,7 +116,7 @@ def accept_or_reject(
     temper: float,
     accepted: BoolArray,
 ) -> None:
-    """Keep the old derivation of each sentence or take the new one, given all others.
+    """Accept or reject the proposed derivation of each sentence, given all others.
 
     ``old, new``       cells and indptr; the old ones are counted in ``counts``, which is kept up to
                        date
@@ -162,7 +162,7 @@ def log_joint(priors: CellPriors, counts: CellCounts, probabilities: FloatArray)
 
 
 class CollapsedTrees:
-    """A state of the sampler: a derivation of every sentence.
+    """The state of the collapsed sampler: a derivation of every sentence.
 
     Trees of whole sentences are drawn at once, given those of all others (Johnson, Griffiths &
     Goldwater 2007). Where a tree uses a rule more than once, p(tree | all others) is no product of
@@ -185,7 +185,7 @@ class CollapsedTrees:
     """
 
     acceptance = math.nan
-    """The share of derivations that were accepted in the last sweep."""
+    """The proportion of proposals accepted in the last sweep."""
 
     def __init__(
         self,
@@ -256,7 +256,7 @@ class CollapsedTrees:
         return float(log_joint(self._priors, self._counts, _flatten(params)))
 
     def counts(self) -> dict[str, Array]:
-        """How often the derivations use each entry, one table for each family."""
+        """Return the counts of all entries, one table for each family."""
         return self._tables(self._counts.cells.copy())
 
     def _tables(self, flat: Array) -> dict[str, Array]:
@@ -269,7 +269,7 @@ class CollapsedTrees:
 
 
 def as_dirichlet(name: str, family: Family) -> DirichletRows:
-    """The family, if it is one whose parameters can be integrated out."""
+    """Return the family if its parameters can be integrated out; raise otherwise."""
     if not isinstance(family, DirichletRows):
         raise LearnerError(
             f"the {name} are no plain categorical table, whose parameters could be integrated out",
@@ -284,7 +284,7 @@ def as_dirichlet(name: str, family: Family) -> DirichletRows:
 
 
 def check_collapsible(families: Mapping[str, Family], weights: FloatArray) -> None:
-    """Raise an error if this sampler cannot have such tables, priors or weights."""
+    """Raise if collapsed sampling does not support these tables, priors or weights."""
     _make_priors(families)
     if (weights != 1.0).any():
         raise LearnerError(
@@ -294,7 +294,7 @@ def check_collapsible(families: Mapping[str, Family], weights: FloatArray) -> No
 
 
 def _make_priors(families: Mapping[str, Family]) -> CellPriors:
-    """Priors of all cells: 0 where an entry is impossible, 1 where its row is not free."""
+    """Return the priors of all cells: 0 where an entry is impossible, 1 in fixed rows."""
     alpha, rows, n_rows = [], [], 0
     for name, family in families.items():
         own = as_dirichlet(name, family)

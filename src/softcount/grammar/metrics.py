@@ -47,7 +47,7 @@ Trivial = bool | Literal["sentence"]
 
 @dataclass(frozen=True)
 class BracketScores:
-    """How well trees agree with gold ones; ``print`` shows it as two lines.
+    """Agreement of trees with gold trees; ``print`` shows it in two lines.
 
     ``labelled``     whether labels had to be right, too
     ``sentences``    sentences that count
@@ -109,7 +109,7 @@ def bracket_scores(
     trivial: Trivial | None = None,
     punctuation: Collection[str] | None = None,
 ) -> BracketScores:
-    """Precision, recall and F1 of brackets, exact match, and crossing brackets.
+    """Compute precision, recall and F1 of brackets, exact match, and crossing brackets.
 
     ``found``        a tree for every sentence, or a text in Penn brackets; None where there is
                      none, which costs recall
@@ -211,7 +211,7 @@ class _SentenceScore(NamedTuple):
 
 
 def _flatten(tree: Tree) -> _FlatTree:
-    """By one walk through the tree: words, nodes and spans would take three."""
+    """Read a tree in a single traversal: words, nodes and spans would take three."""
     plain = _FlatTree([], [], [])
     open_ones: list[tuple[Tree, int]] = []
     for step in tree.steps():
@@ -229,7 +229,7 @@ def _flatten(tree: Tree) -> _FlatTree:
 
 
 def _match_words(name: str, found: _FlatTree, gold: _FlatTree, out: frozenset[str]) -> _FlatTree:
-    """Found without the tags ``out``: where gold has them, or else where its own tags say."""
+    """Remove the words with tags ``out``, by the gold tags or else by the tree's own tags."""
     bare = _drop_tags(gold, out)
     for version in (gold, _drop_tags(gold, frozenset({TRACE})), bare):
         if found.words == version.words:
@@ -248,7 +248,7 @@ def _match_words(name: str, found: _FlatTree, gold: _FlatTree, out: frozenset[st
 
 
 def _drop_tags(tree: _FlatTree, tags: frozenset[str]) -> _FlatTree:
-    """A tree without the words of some tags, and without constituents of nothing else."""
+    """Remove the words with some tags, and the constituents that have no other words."""
     if tags.isdisjoint(tree.tags):
         return tree
     kept = [tag not in tags for tag in tree.tags]
@@ -265,7 +265,7 @@ def _drop_tags(tree: _FlatTree, tags: frozenset[str]) -> _FlatTree:
 
 
 def _count_brackets(tree: _FlatTree, labelled: bool, shortest: int, longest: int) -> Counter[Span]:
-    """Those constituents that count, and how often."""
+    """Count the constituents that are scored."""
     spans = tree.constituents
     if labelled and spans and spans[-1][0] in ROOTS:
         spans = spans[:-1]
@@ -274,7 +274,7 @@ def _count_brackets(tree: _FlatTree, labelled: bool, shortest: int, longest: int
 
 
 def _count_crossing(found: Counter[Span], gold: Counter[Span], n: int) -> int:
-    """How many of the found brackets overlap with a gold one, neither being inside the other.
+    """Count the predicted brackets that cross a gold bracket.
 
     Of gold brackets that begin at a word, the longest crosses all that the others cross.
     """
@@ -302,11 +302,11 @@ def _f1(right: int, found: int, gold: int) -> float:
 PHRASE, TAG = "X", "XX"
 
 Split = Callable[[int], int]
-"""The number of words that go to the left, given the number of all."""
+"""Function from the number of words of a span to that of its left child."""
 
 
 def right_branching(words: Sequence[str]) -> Tree:
-    """Every word, then all the rest: the strongest of these in English.
+    """Make the right-branching tree: the strongest of these baselines in English.
 
     >>> print(right_branching(["the", "dog", "barks"]))
     (X (XX the) (X (XX dog) (XX barks)))
@@ -315,7 +315,7 @@ def right_branching(words: Sequence[str]) -> Tree:
 
 
 def left_branching(words: Sequence[str]) -> Tree:
-    """All but the last word, then the last one.
+    """Make the left-branching tree.
 
     >>> print(left_branching(["the", "dog", "barks"]))
     (X (X (XX the) (XX dog)) (XX barks))
@@ -324,7 +324,7 @@ def left_branching(words: Sequence[str]) -> Tree:
 
 
 def balanced(words: Sequence[str]) -> Tree:
-    """Halves of halves; of an odd number of words, the left half has one more.
+    """Make the balanced tree; of an odd number of words, the left half has one more.
 
     >>> print(balanced(["the", "dog", "barks"]))
     (X (X (XX the) (XX dog)) (XX barks))
@@ -333,7 +333,7 @@ def balanced(words: Sequence[str]) -> Tree:
 
 
 def random_tree(words: Sequence[str], rng: np.random.Generator) -> Tree:
-    """One of all binary trees, each as probable as any other.
+    """Draw a binary tree uniformly at random.
 
     There are C(n − 1) binary trees of n words, C(m) = (2m)! / (m! (m + 1)!) being Catalan's
     numbers. So k of n words go to the left with probability C(k − 1) C(n − k − 1) / C(n − 1), which
@@ -362,7 +362,7 @@ def random_tree(words: Sequence[str], rng: np.random.Generator) -> Tree:
 
 
 def _make_branching(words: Sequence[str], split: Split) -> Tree:
-    """The binary tree of these splits, from the top down and then up again: it may be deep."""
+    """Make the binary tree of these splits, without recursion, since it may be deep."""
     if isinstance(words, str):
         raise DataError(f"the words are {brief(words)}", "give a list of words")
     if not len(words):

@@ -1,4 +1,4 @@
-"""Parameters of `PCFG`, declared once: the estimator inherits them, its commands read them."""
+"""Declared parameters of `PCFG`, inherited by the estimator and read by its commands."""
 
 from __future__ import annotations
 
@@ -22,70 +22,70 @@ from softcount.core.parameters import (
 
 @dataclass(eq=False, repr=False)
 class PCFGParameters(LearningParameters):
-    """See `softcount.PCFG`."""
+    """Parameters of `softcount.PCFG`."""
 
     n_components: Annotated[
         int | None,
         Integer(most=MAX_CLASSES),
-        Doc("How many nonterminals, the symbols of constituents. [else as many as labels have]"),
+        Doc("Number of nonterminals, the symbols of constituents. [default: that of the labels]"),
     ] = None
     n_preterminals: Annotated[
         int | None,
         Integer(most=MAX_CLASSES),
         Doc(
-            "How many preterminals, the symbols of words. [else as many as trees have; commands "
-            "without trees: half as many again as nonterminals]"
+            "Number of preterminals, the symbols of words. [default: that of the trees; commands "
+            "without trees: 1.5 times the nonterminals]"
         ),
     ] = None
     _: KW_ONLY
     rules: Annotated[
-        Any, Doc('The grammar as a text, or "treebank": the rules of the trees learned from.')
+        Any, Doc('The grammar as text, or "treebank": the rules of the training trees.')
     ] = None
     smoothing: Annotated[
         float | Mapping[str, float],
         Smoothing("rules", "words"),
         Doc(
-            "Added to every count; for learners with a prior, their prior. One number, or one for "
-            '"rules" and one for "words". [else 0; commands: 0.1 with such learners]'
+            "Pseudo-count added to every count; for learners with a prior, the Dirichlet "
+            'parameter. One number, or one for "rules" and one for "words". [default: 0; commands: '
+            "0.1 with such learners]"
         ),
     ] = 0.0
     frozen: Annotated[
-        Any, Doc("Names of tables, or of symbols, whose probabilities stay as they begin.")
+        Any, Doc("Names of tables or symbols whose probabilities stay at their initial values.")
     ] = None
     unknown: Annotated[
         bool,
         Boolean("give True or False"),
-        Doc("Whether words that were never seen may be parsed."),
+        Doc("Whether to parse unseen words, modelled by words seen once."),
     ] = True
     horizontal: Annotated[
         int | None,
         Integer(0, hint="None: rules as they are"),
         Doc(
-            "Of treebanks: long right sides are taken apart, and a part knows so many neighbours "
-            "to its left. [else rules as they are]"
+            "For treebanks: binarise long rules, each part conditioned on this many left siblings "
+            "(horizontal Markovisation). [default: rules as they are]"
         ),
     ] = None
     vertical: Annotated[
         int,
-        Integer(1, hint="1: labels know nothing of those above"),
+        Integer(1, hint="1: plain labels; 2: with the parent's label"),
         Doc(
-            "Of treebanks: how many labels, from its own up, a symbol consists of: with 2, NP "
-            "below S is not NP below VP. Trees have plain labels all the same."
+            "For treebanks: number of labels in a symbol, its own and its ancestors' (vertical "
+            "Markovisation): with 2, NP below S differs from NP below VP. Printed trees have plain "
+            "labels."
         ),
     ] = 1
     prune: Annotated[
         float,
-        Probability(hint="0: nothing is left out; 1e-6 is a little"),
-        Doc("Leave out of charts what a coarse grammar finds less probable than this."),
+        Probability(hint="0: no pruning; 1e-6 prunes a little"),
+        Doc("Prune chart symbols with a posterior below this under a coarse grammar."),
     ] = 0.0
-    lowercase: Annotated[
-        bool, Boolean("give True or False"), Doc("Turn words into lower case.")
-    ] = False
+    lowercase: Annotated[bool, Boolean("give True or False"), Doc("Lower-case all words.")] = False
     dtype: Annotated[
         str,
         OneOf("float64", "float32", hint="float64 or float32"),
-        Doc("float32: less exact E-steps of dense grammars, in less time."),
+        Doc("Precision of E-steps of dense grammars; float32 is less exact and faster."),
     ] = "float64"
-    init: Annotated[Any, Doc('Where learning begins: "random", "uniform" (rules), or tables.')] = (
-        None
-    )
+    init: Annotated[
+        Any, Doc('Initial parameters: "random", "uniform" (rule-based grammars), or tables.')
+    ] = None

@@ -1,24 +1,25 @@
-"""Parses from charts: the k best, and those of minimum Bayes risk. For both kinds of grammars.
+"""k-best parses and minimum Bayes risk parses from charts, for both kinds of grammar.
 
 **k best.** A parse forest is a hypergraph (Huang & Chiang 2005, "Better k-best parsing"): a vertex
 is a symbol over a span, a hyperedge a rule that expands it. If the probability of the best
-derivation of every vertex is known, a hyperedge loses
+derivation of every vertex is known, a hyperedge has the score
 
     log p(rule) + Σ log best(children) − log best(vertex) ≤ 0
 
-against the best one, and log p of a derivation is that of the best plus what its edges lose. So the
-k best come one after the other from a best-first search with an exact heuristic (Hart, Nilsson &
-Raphael 1968; Pauls & Klein 2009, "K-best A* parsing"): a partial derivation is completed by best
-edges, which lose nothing, and at each of them the next best edge goes into the queue. A derivation
-costs no more than its edges.
+relative to the best one, and log p of a derivation is that of the best plus the scores of its
+edges. So the k best are found in order by best-first search with an exact heuristic (Hart, Nilsson
+& Raphael 1968; Pauls & Klein 2009, "K-best A* parsing"): a partial derivation is completed by best
+edges, of score 0, and at each of them the next best edge is pushed onto the queue. Each derivation
+costs no more than its own edges.
 
-**Minimum Bayes risk.** With p(A spans i to j | sentence), the labelled brackets of a tree that are
-expected to be right are the sum of their posteriors. The largest sum of a binary tree is
+**Minimum Bayes risk.** Given p(A spans i to j | sentence), the expected number of correct labelled
+brackets of a tree is the sum of their posteriors. The largest sum of a binary tree is
 
     f(i, j) = max_A p(A spans i to j) + max_k (f(i, k) + f(k, j))
 
 (Goodman 1996, "Parsing algorithms and metrics": labelled recall). A span that no tree of the
-grammar has is a step on the way, and no bracket: it is left out, which gives nodes of any size.
+grammar has is only an intermediate step, not a bracket: it is omitted, which gives nodes with any
+number of children.
 """
 
 from __future__ import annotations
@@ -39,19 +40,19 @@ from softcount.kernels.jit import lean
 from softcount.text.trees import Tree
 
 SymbolSpan = tuple[int, int, int]
-"""A symbol, its first word, and the first word after it."""
+"""A symbol, start, and exclusive end."""
 LinkedList = tuple[Any, Any] | None
 NONE = -1
-"""In place of a child that is not there."""
+"""Stands for a missing child."""
 
 
 class Hyperedges(NamedTuple):
-    """Hyperedges of one vertex, the best first.
+    """Hyperedges of one vertex, best first.
 
-    ``scores``           float64: what each loses against the best, 0 or less
-    ``codes``            int64: its rule, as derivations have it
-    ``lefts``, ``rights``  int64: the symbols of its children, `NONE` if there are fewer
-    ``middles``          int64: where the right child begins
+    ``scores``           float64: log p relative to the best, at most 0
+    ``codes``            int64: the derivation code of its rule
+    ``lefts``, ``rights``  int64: the symbols of its children, `NONE` if missing
+    ``middles``          int64: start of the right child
     """
 
     scores: FloatArray
@@ -61,7 +62,7 @@ class Hyperedges(NamedTuple):
     middles: IntArray
 
     def children(self, rank: int, vertex: SymbolSpan) -> tuple[SymbolSpan, ...]:
-        """The children of an edge of the vertex."""
+        """Return the children of an edge of the vertex."""
         left, right = int(self.lefts[rank]), int(self.rights[rank])
         _, i, j = vertex
         if right == NONE:
@@ -76,31 +77,31 @@ class ParseForest(Protocol):
     n_words: int
 
     def roots(self) -> Hyperedges:
-        """Symbols over the sentence, as ``lefts``; scores are log p of their best derivations."""
+        """Return root symbols as ``lefts``; scores are log p of their best derivations."""
 
     def edges(self, vertex: SymbolSpan) -> Hyperedges:
-        """The best hyperedges of a vertex."""
+        """Return the best hyperedges of a vertex."""
 
 
 class ScoredDerivation(NamedTuple):
-    """log p, and the codes of rules in preorder, the left child first."""
+    """A derivation: log p, and the codes of its rules in preorder."""
 
     log_p: float
     codes: Array
 
 
 def k_best_derivations(forest: ParseForest, k: int) -> list[ScoredDerivation]:
-    """The k best derivations, the best first, or all if there are fewer; ties in any order.
+    """Return the k best derivations, best first (or all, if fewer); ties in any order.
 
-    In the queue are partial derivations: the score without the next edge; the codes of edges taken
+    The queue holds partial derivations: the score without the next edge; the codes of edges taken
     so far, the last one first; the vertices still to be expanded, the leftmost first; and the rank
-    of the edge by which the first of these is to be expanded. Codes and vertices are linked lists,
-    (head, tail), whose tails others share.
+    of the edge by which to expand the first of these. Codes and vertices are linked lists, (head,
+    tail), with shared tails.
     """
     top: SymbolSpan = (NONE, 0, forest.n_words)
     edges = {top: forest.roots()}
     queue: list[tuple[float, int, float, LinkedList, LinkedList, int]] = []
-    numbers = count()  # no two entries are compared by more
+    numbers = count()  # breaks ties, so that the rest of an entry is never compared
 
     def push(total: float, taken: LinkedList, waiting: tuple[Any, Any], rank: int) -> None:
         vertex = waiting[0]
@@ -115,7 +116,7 @@ def k_best_derivations(forest: ParseForest, k: int) -> list[ScoredDerivation]:
     found: list[ScoredDerivation] = []
     while queue and len(found) < k:
         *_, total, taken, waiting, rank = heappop(queue)
-        while waiting is not None:  # complete it by best edges
+        while waiting is not None:  # complete the derivation by best edges
             push(total, taken, waiting, rank + 1)
             vertex, waiting = waiting
             own = edges[vertex]
@@ -128,20 +129,20 @@ def k_best_derivations(forest: ParseForest, k: int) -> list[ScoredDerivation]:
         while taken is not None:
             code, taken = taken
             codes.append(code)
-        # from the first to the last, without that of the root
+        # in order of use, without the code of the root
         found.append(ScoredDerivation(total, np.array(codes[-2::-1], np.int64)))
     return found
 
 
 def rank_edges(edges: Hyperedges, k: int) -> Hyperedges:
-    """The k best of some edges with any scores, in order, scored against the best of them."""
+    """Return the k best edges in order, with scores relative to the best."""
     kept = k_largest(edges.scores, k)
     best = Hyperedges._make(some[kept] for some in edges)
     return best._replace(scores=best.scores - best.scores[:1])
 
 
 def k_largest(scores: Array, k: int) -> Array:
-    """Indices of the k largest numbers above −inf, the largest first.
+    """Return indices of the k largest numbers above −inf, the largest first.
 
     >>> k_largest(np.array([-3.0, -np.inf, -1.0, -2.0]), 2)
     array([2, 3])
@@ -156,7 +157,7 @@ PairKinds = tuple[tuple[slice, slice], ...]
 
 
 class DenseForest:
-    """All trees of one sentence by a dense grammar.
+    """Parse forest of one sentence under a dense grammar.
 
     ``root``   (K + T,): log p(root)
     ``rules``  (K, K + T, K + T): log p(A → B C)
@@ -177,7 +178,7 @@ class DenseForest:
         return Hyperedges(scores[kept], kept, kept, nothing, nothing)
 
     def edges(self, vertex: SymbolSpan) -> Hyperedges:
-        """The best pairs of symbols, whatever the split."""
+        """Return the best pairs of symbols over all splits."""
         symbol, i, j = vertex
         if j == i + 1:
             nothing = np.full(1, NONE)
@@ -204,7 +205,7 @@ class DenseForest:
 
 
 class RulesByParent(NamedTuple):
-    """Logarithms of probabilities, and binary rules by left side.
+    """Log-probabilities, and binary rules sorted by left side.
 
     ``indptr``           symbol A has the binary rules from indptr[A] to indptr[A + 1]
     ``codes``            int64: their codes
@@ -236,10 +237,10 @@ class RulesByParent(NamedTuple):
 
 
 class SortedEntries:
-    """Entries of a chart's cells in some order: the place of the cell, the symbol, and log p.
+    """Chart entries sorted by cell: the position of the cell, the symbol, and log p.
 
-    ``order``   the cells
-    ``places``  of each cell: its start, or its end
+    ``order``   the cells, in order
+    ``places``  position of each cell: its start, or its end
     """
 
     def __init__(self, order: IntArray, places: IntArray, chart: RuleChart) -> None:
@@ -251,16 +252,16 @@ class SortedEntries:
         self.entries = (places[cells], chart.symbols[at], log_p)
 
     def select(self, first: int, last: int) -> tuple[IntArray, IntArray, FloatArray]:
-        """Those of the cells from ``first`` to ``last``."""
+        """Return the entries of the cells from ``first`` to ``last`` (exclusive)."""
         own = slice(self.indptr[first], self.indptr[last])
         places, symbols, log_p = self.entries
         return places[own], symbols[own], log_p[own]
 
 
 class RuleForest:
-    """All derivations of one sentence by a rule-based grammar.
+    """Parse forest of one sentence under a rule-based grammar.
 
-    ``rows``  those of its tokens among lexical rules
+    ``rows``  rows of its tokens in the lexical rules
     """
 
     def __init__(self, rules: RulesByParent, rows: IntArray, chart: RuleChart, k: int) -> None:
@@ -283,8 +284,11 @@ class RuleForest:
         return Hyperedges(scores[kept], symbols[kept], symbols[kept], nothing, nothing)
 
     def edges(self, vertex: SymbolSpan) -> Hyperedges:
-        """Lexical or binary rules, and unary ones; of equals, these come last, so that derivations
-        that always take the first of them come to an end."""
+        """Return lexical or binary rules, and unary ones.
+
+        Among edges of equal score, unary ones come last, so that derivations that always take the
+        first edge terminate.
+        """
         symbol, i, j = vertex
         c, n, rules = cell_index(i, j, self.n_words), self.n_words, self.rules
         unary, first_unary = rules.tables.unary, len(rules.codes)
@@ -326,9 +330,9 @@ def _look_up(
     symbols: IntArray,
     log_p: FloatArray,
 ) -> FloatArray:
-    """log p (places from first to last, wanted symbols), −inf where there is none.
+    """Look up log p, (positions from first to last, wanted symbols); −inf where there is none.
 
-    ``work`` is all −inf before and after.
+    ``work``  workspace, all −inf before and after the call
     """
     work[places - first, symbols] = log_p
     found: FloatArray = work[: last - first, wanted]
@@ -340,17 +344,17 @@ def _look_up(
 
 
 MIN_POSTERIOR = 1e-12
-"""Posteriors up to this count as zero."""
+"""Posteriors up to this are treated as zero."""
 LIKELY = 0.5
-"""Symbols over the same span as the best one are taken too if they are as likely as this."""
+"""Minimum posterior of further symbols over the same span as the best one."""
 
 
 class UnaryRelations(NamedTuple):
-    """What unary rules allow over one span.
+    """Relations between symbols over one span, by unary rules.
 
     ``roots``         bool (N,): whether a symbol may be the root
     ``preterminals``  bool (N,): whether it may derive a single word
-    ``above``         bool (N, N): whether unary rules lead from the one to the other
+    ``above``         bool (N, N): whether unary rules lead from the first to the second
     """
 
     roots: BoolArray
@@ -359,10 +363,10 @@ class UnaryRelations(NamedTuple):
 
     @classmethod
     def from_rules(cls, rules: GrammarRules, plain: Array | None = None) -> UnaryRelations:
-        """What these rules allow.
+        """Compute the relations of these rules.
 
-        ``plain``  the label of each symbol, −1 if it has none, where symbols are annotated labels:
-                   then this is about labels
+        ``plain``  index of the plain label of each symbol, −1 if it has none, if symbols are
+                   annotated: then the relations are between plain labels
 
         >>> from softcount.grammar.rules import parse_rules
         >>> rules = parse_rules("S -> A S | A\\nA -> B\\nB -> 'b'")
@@ -377,7 +381,7 @@ class UnaryRelations(NamedTuple):
         number, n_symbols = rules.index, len(rules.index)
         label = np.arange(n_symbols) if plain is None else plain
         n = int(label.max()) + 1
-        # all pairs that unary rules lead from and to, in any number of steps
+        # transitive closure: all pairs connected by any number of unary rules
         pairs = [(number[r.lhs], number[r.rhs[0]]) for r in rules.rules if r.is_unary]
         rows, columns = np.array(pairs, np.int64).reshape(-1, 2).T
         size, ones = (n_symbols, n_symbols), np.ones(len(pairs), np.int32)
@@ -396,13 +400,13 @@ class UnaryRelations(NamedTuple):
 
 
 class SpanPosteriors(NamedTuple):
-    """How often each symbol is expected over each span of one sentence.
+    """Posteriors of symbols over spans of one sentence.
 
-    ``starts``      int (entries,): the first word
-    ``ends``        int (entries,): the first word after the span
+    ``starts``      int (entries,): start of the span
+    ``ends``        int (entries,): exclusive end of the span
     ``symbols``     int (entries,)
-    ``posteriors``  float (entries,): p(symbol spans start to end | sentence); where unary rules go
-                    round, an expected number that may be above one
+    ``posteriors``  float (entries,): p(symbol spans start to end | sentence); with cycles of unary
+                    rules, an expected number that may exceed one
     """
 
     starts: IntArray
@@ -412,7 +416,7 @@ class SpanPosteriors(NamedTuple):
 
 
 class _SpanTable(NamedTuple):
-    """Symbols and posteriors of spans, the likeliest of each first.
+    """Symbols and posteriors of spans, the most probable of each span first.
 
     ``indptr``      int64 (n, n + 2): those of span (i, j) are from indptr[i, j] to indptr[i, j + 1]
     ``symbols``     int32 (entries,)
@@ -430,7 +434,7 @@ class _SpanTable(NamedTuple):
 
 @lean
 def best_splits(gains: Array) -> Array:
-    """Where each span is best split, given the gain of each span (n, n + 1), by start and end.
+    """Find the best split of each span, given the gain of each span (n, n + 1), by start and end.
 
     With f(i, j) = gain(i, j) + max_k (f(i, k) + f(k, j)), the first k of the largest sum.
 
@@ -460,19 +464,19 @@ def minimum_risk_brackets(
     labelled: bool = True,
     cost: float = 0.0,
 ) -> list[SymbolSpan]:
-    """The brackets of which most are expected to be right, from the top down.
+    """Find the brackets with the largest expected number of correct ones, in preorder.
 
-    None if no span has a symbol.
+    Empty if no span has a symbol.
 
-    ``spans``      expected symbols of spans, those of single words too
+    ``spans``      posteriors of symbols over spans, including single words
     ``relations``  of a rule-based grammar; without, spans have one symbol each
-    ``labelled``   if not, a span counts by the sum of its symbols' posteriors
-    ``cost``       what each bracket costs, so that those that are no likelier are left out: with 0
-                   most are right; with ½ there are those that are rather right than wrong
+    ``labelled``   if not, the gain of a span is the sum of its symbols' posteriors
+    ``cost``       cost of each bracket; brackets with no larger posterior are omitted: 0 maximises
+                   the number of correct brackets; ½ keeps those more likely right than wrong
 
-    With relations, the top is a symbol that may be the root, and the lowest over a word is its
-    likeliest preterminal; of several symbols that are likely over the same span, one is above the
-    other if unary rules lead there.
+    With relations, the top symbol may be the root, and the lowest over a word is its most probable
+    preterminal; of several probable symbols over the same span, one is above the other if unary
+    rules lead there.
 
     >>> starts, ends = np.array([[0, 0, 1, 0, 1, 2], [3, 2, 3, 1, 2, 3]])
     >>> symbols, posteriors = np.array([0, 1, 0, 2, 3, 2]), np.array([1.0, 0.4, 0.6, 1.0, 0.9, 0.8])
@@ -521,7 +525,7 @@ def minimum_risk_brackets(
 def make_tree(
     brackets: Sequence[SymbolSpan], labels: Sequence[str], words: Sequence[str]
 ) -> Tree | None:
-    """The tree of brackets, the first of which is the whole sentence; None if there are none.
+    """Make a tree from brackets in preorder, the first over all words; None if there are none.
 
     >>> print(make_tree([(0, 0, 3), (1, 0, 2)], ["S", "NP"], ["the", "dog", "barks"]))
     (S (NP the dog) barks)
@@ -543,7 +547,7 @@ def make_tree(
 def _related_symbols(
     table: _SpanTable, i: int, j: int, relations: UnaryRelations, cost: float
 ) -> list[int]:
-    """The likeliest symbol of a span, and all that are likely and may be above or below it."""
+    """Return the most probable symbol of a span, and the probable ones above or below it."""
     (symbols, posteriors), above = table.at(i, j), relations.above
     top = bottom = None
     candidates = np.ones(len(symbols), bool)
@@ -566,7 +570,7 @@ def _related_symbols(
 
 
 def _chain_end(symbols: Array, posteriors: Array, candidates: Array, above: Array) -> int:
-    """The likeliest candidate; of several that are likely, the one above the others."""
+    """Return the most probable candidate; of several probable ones, the one above the others."""
     some = symbols[candidates & (posteriors >= LIKELY)]
     if not len(some):
         return int(symbols[np.argmax(candidates)])

@@ -1,4 +1,4 @@
-"""Grammars as a page and as an overview, and trees as pictures and as text."""
+"""HTML report and text overview of grammars; drawings of trees as SVG and as text."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from softcount.grammar.estimators import PCFG
 
 MOST = 12
-"""Number of rules and words that are kept of a symbol."""
+"""Number of rules and words kept for each symbol."""
 RULES_IN_LINE, WORDS_IN_LINE = 3, 6
 ROWS = 8
 """Number of rules and words of a symbol on the page."""
 LONGEST_RULE = 60
 
 Ranked = Sequence[tuple[str, float]]
-"""Right sides of rules, or words, and their probabilities, the likeliest first."""
+"""Right sides of rules, or words, with their probabilities, the most probable first."""
 
 
 @dataclass(frozen=True)
 class SymbolSummary:
-    """A symbol.
+    """Summary of a symbol.
 
     ``root``    how probable it is that a tree is of this symbol
     ``number``  how many constituents of the trees have it; None if no trees are known
@@ -56,7 +56,7 @@ class SymbolSummary:
     words: Ranked
 
     def make_bars(self) -> list[Bars]:
-        """Its rules and its words, each on its own scale: some have a thousand, some two."""
+        """Make bars of its rules and words, each on its own scale: their numbers vary widely."""
         found = []
         for what, some, longest in (("rules", self.rules, LONGEST_RULE), ("words", self.words, 24)):
             named: dict[str, float] = {}
@@ -69,7 +69,7 @@ class SymbolSummary:
 
 @dataclass(frozen=True, eq=False)
 class GrammarOverview(Overview):
-    """All symbols, the most frequent first.
+    """Overview of all symbols, the most frequent first.
 
     ``fit``     None if nothing was learned, or the model came from a file
     ``notes``   remarks, each a sentence
@@ -83,14 +83,14 @@ class GrammarOverview(Overview):
     scores: Sequence[str] = ()
 
     def first(self, n: int) -> GrammarOverview:
-        """With at most n symbols, and a remark on the others."""
+        """Truncate to at most n symbols, with a remark on the others."""
         if len(self.symbols) <= n:
             return self
         remark = f"{n} of {len(self.symbols):,} symbols; --summary has all"
         return replace(self, symbols=self.symbols[:n], notes=[*self.notes, remark])
 
     def columns(self) -> list[Column]:
-        """A row for each symbol."""
+        """Return the columns of the table, with a row for each symbol."""
         names, rules = [s.name for s in self.symbols], []
         for symbol in self.symbols:
             right_sides = [text for text, _ in symbol.rules[:RULES_IN_LINE]]
@@ -107,11 +107,11 @@ class GrammarOverview(Overview):
         ]
 
     def remarks(self) -> list[str]:
-        """The notes, and how trees agree with gold ones."""
+        """Return the notes, and the scores against gold trees."""
         return [*self.notes, *self.scores]
 
     def facts(self) -> dict[str, Any]:
-        """The remarks and all symbols."""
+        """Return the remarks and all symbols, for JSON."""
         symbols = [
             {
                 **{"symbol": one.name, "constituents": one.number, "share": one.share},
@@ -128,7 +128,7 @@ def summarise_grammar(
     notes: Sequence[str] = (),
     scores: Sequence[str] = (),
 ) -> GrammarOverview:
-    """The symbols of a grammar; ``trees``: what sentences were found to have."""
+    """Summarise the symbols of a grammar; ``trees`` are the predicted trees of sentences."""
     tables = model.params_
     core: Any = model.core_  # of rules it has symbols that trees do not show
     names = model.labels_ if WORDS in tables else core.rules.symbols
@@ -164,7 +164,7 @@ def summarise_grammar(
 
 
 def _rank(row: FloatArray, name: Callable[[int], str]) -> list[tuple[str, float]]:
-    """The largest probabilities of a row, by name."""
+    """Return the largest probabilities of a row, by name."""
     best = np.argsort(-row, kind="stable")[:MOST].tolist()
     return [(name(number), float(row[number])) for number in best if row[number] >= SMALLEST]
 
@@ -174,7 +174,7 @@ def _rank(row: FloatArray, name: Callable[[int], str]) -> list[tuple[str, float]
 
 @dataclass(slots=True)
 class Spot:
-    """A label or a word, and its place.
+    """A label or a word, and its position.
 
     ``depth``  how many constituents are above it
     ``below``  numbers of the spots below it; none for a word
@@ -206,7 +206,7 @@ def count_left(size: int) -> int:
 
 
 def list_spots(tree: Tree, measure: Callable[[str], int]) -> list[Spot]:
-    """All labels and words of a tree, top-down, without places.
+    """List all labels and words of a tree in preorder, without positions.
 
     ``measure``  how wide a text is
     """
@@ -226,7 +226,7 @@ def list_spots(tree: Tree, measure: Callable[[str], int]) -> list[Spot]:
 
 
 def lay_out(tree: Tree, measure: Callable[[str], int], gap: int) -> list[Spot]:
-    """All labels and words of a tree with their places, top-down; the first box is the picture's.
+    """Lay out all labels and words of a tree in preorder; the first box is that of the picture.
 
     ``gap``  how much room is between neighbours
 
@@ -266,7 +266,7 @@ LEVEL, ASCENT, DESCENT = 46, 13, 5
 
 
 def tree_svg(tree: Tree) -> str:
-    """A tree as an ``<svg>`` element, which is a whole picture by itself.
+    """Draw a tree as a self-contained ``<svg>`` element.
 
     The words stand side by side below, as a sentence.
 
@@ -304,7 +304,7 @@ KNEES, LAST_KNEE = ("├─ ", "│  "), ("└─ ", "   ")
 
 
 def draw_tree(tree: Tree, width: int | None = None) -> str:
-    """A tree as plain text.
+    """Draw a tree as plain text.
 
     ``width``  columns that there are; None: those of the terminal. A tree that is wider has a line
                for each label instead, and below each other what is on one level; where even that
@@ -334,7 +334,7 @@ def draw_tree(tree: Tree, width: int | None = None) -> str:
 
 # from the top down
 def _from_above(found: Sequence[Spot]) -> Iterable[str]:
-    """Rows of labels with rows of lines between them; the words are in the last row."""
+    """Draw rows of labels with rows of lines between them; the words are in the last row."""
     last = max(spot.depth for spot in found)
     rows: list[list[tuple[int, str]]] = [[] for _ in range(2 * last + 1)]
     for spot in found:
@@ -373,7 +373,7 @@ def _branches(parent: int, children: Sequence[int]) -> str:
 
 # as indented lines
 def _indented(tree: Tree, room: int) -> Iterable[str]:
-    """A line for each constituent; a tag has its word beside it."""
+    """Draw one line for each constituent; a tag has its word next to it."""
     found = list_spots(tree, cell_len)
     most = max(room // 2, 6)  # so wide is the margin at most, however deep the tree
     ahead: list[tuple[int, str, str]] = [(0, "", "")]  # spots, their margins, and those below them
@@ -395,7 +395,7 @@ def _indented(tree: Tree, room: int) -> Iterable[str]:
 EXAMPLES = 8
 MOST_SYMBOLS = 200
 BINS = (5, 10, 15, 20, 30, 40, 60)
-"""Upper ends of the ranges of lengths in which sentences are counted."""
+"""Upper bounds of the bins of sentence lengths."""
 
 
 def grammar_report(
@@ -406,7 +406,7 @@ def grammar_report(
     method: str = "viterbi",
     title: str = "A grammar",
 ) -> str:
-    """A page (HTML) about a grammar: symbols, their rules and words, trees of sentences.
+    """Make an HTML page about a grammar: symbols, their rules and words, trees of sentences.
 
     ``sentences``  text to show, as `PCFG.predict` takes it
     ``n``          how many trees are drawn
@@ -444,7 +444,7 @@ def grammar_page(
     *,
     title: str = "A grammar",
 ) -> str:
-    """The page, with trees of sentences found already (None: there is none)."""
+    """Render the page, given the trees of sentences (None: no tree)."""
     lengths = [] if text is None else text.lengths.tolist()
     words = len(model.core_.vocabulary.words)
     lead = f"{plural(len(model.labels_), 'symbol')} over {plural(words, 'different word')}"

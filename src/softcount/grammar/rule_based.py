@@ -1,9 +1,9 @@
-"""Rule-based grammars: rules that are given, or counted in a treebank, of any length.
+"""Rule-based grammars: given rules, or rules counted in a treebank, of any length.
 
-Rules of a treebank know too little (an NP below S is not one below VP) and too much (a right side
-of nine parts was seen once). So labels may be annotated with those above them, and right sides be
-taken apart, their parts knowing some of their neighbours (Johnson 1998; Klein & Manning 2003): what
-`softcount.text.trees` does. Users see plain labels all the same.
+Treebank rules are too coarse (an NP below S differs from one below VP) and too specific (a right
+side of nine items was seen once). So labels may be annotated with their ancestors, and right sides
+Markovised (Johnson 1998; Klein & Manning 2003), by the transformations of `softcount.text.trees`.
+Users still see plain labels.
 """
 
 from __future__ import annotations
@@ -81,22 +81,22 @@ from softcount.text.trees import Tree, binarise_right, plain_label, undo_binaris
 from softcount.text.vocabulary import Vocabulary
 
 PIECES = 16
-"""The number of pieces that work is divided into, for any number of threads: each piece has counts
-of its own, and these are added up in one order."""
+"""Number of pieces that work is divided into, whatever the number of threads: each piece has its
+own counts, which are added in a fixed order."""
 DEPTH = 50
-"""How deep trees are taken to be when the expected use of symbols is computed."""
+"""Maximum depth of trees considered in the expected number of uses of symbols."""
 RARE = 1e-9
-"""The expected use of symbols that are further down."""
+"""Expected number of uses of symbols below that depth."""
 SLACK = 1e-9
-"""Log-probabilities that differ by less are equal."""
+"""Log-probabilities that differ by less are treated as equal."""
 MAX_CHAIN = 1e5
-"""How often, on average, sampled chains of unary rules may go round: each time is a node."""
+"""Maximum expected length of sampled chains of unary rules: each step is a node."""
 
 # Annotated symbols
 
 
 def annotate(tree: Tree, horizontal: int | None, vertical: int) -> Tree:
-    """A tree whose symbols tell what is around them; with None and 1 they tell nothing."""
+    """Annotate the labels of a tree with their context; None and 1 leave it unchanged."""
     if horizontal is None and vertical == 1:
         return tree
     return binarise_right(tree, horizontal, vertical, tags=vertical > 1)
@@ -105,9 +105,9 @@ def annotate(tree: Tree, horizontal: int | None, vertical: int) -> Tree:
 class Annotation:
     """The plain labels of annotated symbols.
 
-    ``labels``    plain ones, by their numbers
-    ``of``        the plain label of each symbol; −1 of those that users do not know
-    ``is_plain``  whether symbols are plain labels themselves
+    ``labels``    the plain labels
+    ``of``        index of the plain label of each symbol; −1 if binarising added the symbol
+    ``is_plain``  whether the symbols are themselves plain labels
 
     >>> known = Annotation(("S", "NP^S", "@NP^S/DT", "NP^VP", "DT^NP"), {4}, vertical=2)
     >>> known.labels, known.of.tolist()
@@ -134,17 +134,17 @@ class Annotation:
         self.of = np.array([-1 if label is None else number[label] for label in plain])
 
     def symbols(self, label: str) -> set[int]:
-        """The symbols that have a plain label."""
+        """Return the symbols that have a plain label."""
         if label not in self.labels:
             return set()
         return set(np.flatnonzero(self.of == self.labels.index(label)).tolist())
 
     def strip_tree(self, tree: Tree) -> Tree:
-        """A tree with plain labels."""
+        """Convert a tree to plain labels."""
         return tree if self._is_plain else undo_binarising(tree, tags=self._tags)
 
     def strip_spans(self, spans: SpanPosteriors) -> SpanPosteriors:
-        """Expected spans by plain labels."""
+        """Sum the posteriors of spans by plain label."""
         if self._is_plain:
             return spans
         plain = self.of[spans.symbols]
@@ -156,28 +156,27 @@ class Annotation:
         return SpanPosteriors(starts, ends, symbols, sums)
 
 
-# Coarse-to-fine pruning: a grammar of classes of symbols, and what pruning by it loses.
+# Coarse-to-fine pruning: a grammar of classes of symbols, and the loss due to pruning.
 #
-# A class a stands for its symbols A with p(A | a), their shares of how often the grammar uses
-# them:
+# A class a stands for its symbols A with p(A | a), in proportion to their expected numbers of uses:
 #
 #     p(a → x r) = Σ_{A in a} p(A | a) Σ_{X in x, R in r} p(A → X R)
 #
 # and likewise for chains of unary rules and for words (Charniak et al. 2006, "Multilevel coarse-
-# to-fine PCFG parsing"). Symbols that only span single words (tags) are a class each; all symbols
+# to-fine PCFG parsing"). Symbols that span only single words (tags) are a class each; all symbols
 # that may span several words are one class, and so are the rests of rules, such as ⟨Y Z⟩: finer
-# classes say little more and cost far more than they save.
+# classes prune little more and cost far more than they save.
 #
-# Classes whose probabilities are the largest of their symbols', so that p(class | sentence) would
-# be a bound, are of no use: with each of six ways to make classes, the bound on p(sentence) was on
-# average e^48 to e^94 times too large (60 sentences of 25 to 40 words, WSJ sample). So what is
-# pruned here is improbable by an estimate, and `measure_pruning_loss` says what that costs.
+# Classes with the maximum of their symbols' probabilities, which would make p(class | sentence) a
+# bound, are of no use: for each of six clusterings, the bound on p(sentence) was on average e^48 to
+# e^94 times too large (60 sentences of 25 to 40 words, WSJ sample). So pruning relies on an
+# estimate, and `measure_pruning_loss` measures its cost.
 
 
 def make_coarse_grammar(
     grammar: RuleTables, lexical: LexicalRules, threshold: float
 ) -> CoarseGrammar:
-    """The grammar by which what is less probable than ``threshold`` is pruned; 0: nothing is."""
+    """Make the coarse grammar that prunes posteriors below ``threshold``; 0: no pruning."""
     if threshold == 0.0:
         return CoarseGrammar(0.0, np.zeros(0, np.int32), np.zeros(0), grammar, lexical)
     return project(grammar, lexical, _make_classes(grammar), threshold)
@@ -186,10 +185,10 @@ def make_coarse_grammar(
 def project(
     grammar: RuleTables, lexical: LexicalRules, classes: IntArray, threshold: float
 ) -> CoarseGrammar:
-    """The grammar of classes.
+    """Project a grammar to a grammar of classes.
 
-    ``classes``  (symbols,): those of nonterminals come first, and those of rests, such as ⟨Y Z⟩,
-                 last
+    ``classes``  (symbols,): class of each symbol; classes of nonterminals come first, and those of
+                 rests, such as ⟨Y Z⟩, last
     """
     binary, unary = grammar.binary, grammar.unary
     n, n_rows = int(classes.max()) + 1, len(lexical.indptr) - 1
@@ -210,7 +209,7 @@ def project(
     children = (left.astype(np.int32), parent.astype(np.int32))
     coarse_binary = BinaryRules(indptr, wide, *children, probability)
 
-    # the closure of chains alone, as nobody asks for counts of single unary rules
+    # only the closure of chains, since counts of single unary rules are not needed
     nonterminals = classes[: len(grammar.root)]
     n_high, bottoms = int(nonterminals.max()) + 1, _row_numbers(unary.closure_indptr)
     sets, bottoms = np.divmod(bottoms, len(nonterminals))
@@ -251,7 +250,7 @@ def _make_classes(grammar: RuleTables) -> IntArray:
 
 
 def _expected_uses(grammar: RuleTables) -> FloatArray:
-    """How often a tree is expected to use each symbol, down to `DEPTH`."""
+    """Compute the expected number of uses of each symbol in a tree, down to `DEPTH`."""
     binary, unary, n = grammar.binary, grammar.unary, len(grammar.binary.wide)
     rights, parents = _row_numbers(binary.indptr), _row_numbers(unary.indptr)
     first = np.concatenate([grammar.root, np.zeros(n - len(grammar.root))])
@@ -266,14 +265,14 @@ def _expected_uses(grammar: RuleTables) -> FloatArray:
 def _sum_by_key(
     parts: tuple[Array, ...], shape: tuple[int, ...], values: FloatArray
 ) -> tuple[tuple[Array, ...], Array]:
-    """Sums of the values that have the same key, in the order of keys; ``parts`` make up a key."""
+    """Sum values by key, in the order of keys; ``parts`` are the components of the keys."""
     wide = tuple(part.astype(np.int64) for part in parts)
     keys, at = np.unique(np.ravel_multi_index(wide, shape), return_inverse=True)
     return np.unravel_index(keys, shape), np.bincount(at, values, len(keys))
 
 
 def _row_numbers(indptr: IntArray) -> IntArray:
-    """The row of each entry."""
+    """Return the row of each entry."""
     return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
 
 
@@ -297,9 +296,9 @@ class Derivations(NamedTuple):
     pruned: FloatArray
 
     def select(self, number: int) -> IntArray:
-        """The codes of one derivation; samples of a sentence follow each other."""
-        own: IntArray = self.codes[self.indptr[number] : self.indptr[number + 1]]
-        return own
+        """Return the codes of one derivation; samples of a sentence are consecutive."""
+        codes: IntArray = self.codes[self.indptr[number] : self.indptr[number + 1]]
+        return codes
 
 
 def make_rule_text(
@@ -309,10 +308,10 @@ def make_rule_text(
     weights: FloatArray | None = None,
     numbers: IntArray | None = None,
 ) -> RuleText:
-    """Sentences of these lengths.
+    """Make the kernels' text of sentences of these lengths.
 
-    Without ``begins``, their spans may have any symbol; without the others, each counts once, and
-    they are numbered from 0.
+    Without ``begins``, their spans may have any symbol; by default, weights are 1, and sentences
+    are numbered from 0.
     """
     n = len(lengths)
     return RuleText(
@@ -325,10 +324,10 @@ def make_rule_text(
 
 
 class RuleInference(NamedTuple):
-    """Inference over some sentences.
+    """Inference on a set of sentences.
 
     ``tables``  rules with probabilities, for sums or for Viterbi
-    ``prune``   what a coarse grammar finds less probable is left out
+    ``prune``   symbols with a posterior below this under a coarse grammar are pruned
     """
 
     binarised: BinarisedRules
@@ -339,7 +338,7 @@ class RuleInference(NamedTuple):
     prune: float = 0.0
 
     def inside_outside(self, with_counts: bool = True) -> RuleCounts:
-        """log p of each sentence and, if wanted, the expected counts of all."""
+        """Compute log p of each sentence and, optionally, the expected counts of all."""
         lengths, given = np.diff(self.text.indptr), self._make_input()
         log_p = np.zeros(len(lengths))
         coarse = make_coarse_grammar(self.tables, self.lexical, self.prune)
@@ -357,15 +356,15 @@ class RuleInference(NamedTuple):
         return total
 
     def trace(self, samples: int = 1, stream: int = 0) -> Derivations:
-        """The best derivations, if the tables are for Viterbi; or samples from the posterior.
+        """Return the best derivations (with Viterbi tables), or samples from the posterior.
 
-        Samples depend on the sentences' numbers and on the stream alone.
+        Samples depend only on the sentences' numbers and the stream.
         """
         chain = self.tables.unary.closure_weights.max(initial=1.0)
-        if not self.tables.viterbi and chain > MAX_CHAIN:  # though sums over them are fine
+        if not self.tables.viterbi and chain > MAX_CHAIN:  # sums over such chains are fine
             raise LearnerError(
-                f"unary rules go round some {chain:.3g} times: no tree can be drawn",
-                "give less probability to unary rules that lead back, or take best trees",
+                f"cycles of unary rules repeat some {chain:.3g} times: no tree can be drawn",
+                "give less probability to unary rules in cycles, or use the best trees",
             )
         lengths, given = np.diff(self.text.indptr), self._make_input()
         log_p = np.zeros(len(lengths))
@@ -388,7 +387,7 @@ class RuleInference(NamedTuple):
         return ChartInput(self.text, self.tables, self.lexical)
 
     def count_derivations(self, found: Derivations) -> RuleCounts:
-        """How often derivations use rules; those of one sentence share its weight."""
+        """Count the rules of derivations; those of one sentence share its weight equally."""
         counts, weights = self.binarised.make_counts(found.log_p, self.lexical), self.text.weights
         sizes = np.diff(found.indptr)
         samples = len(sizes) // max(len(weights), 1)
@@ -402,9 +401,9 @@ class RuleInference(NamedTuple):
         return counts._replace(binary=binary, unary=unary, lexical=lexical)
 
     def list_cells(self, found: Derivations) -> DerivationCells:
-        """The cells of one derivation of each sentence: its root, then its rules.
+        """List the cells of one derivation of each sentence: its root, then its rules.
 
-        Rules of probability one have no cell, nor have words that are in no rule.
+        Rules of probability one have no cell, nor do words that are in no rule.
 
         >>> from softcount.grammar.rules import parse_rules
         >>> rules = parse_rules("S -> 'a' S 'b' [0.4] | 'a' 'b' [0.6]")
@@ -427,7 +426,7 @@ class RuleInference(NamedTuple):
         return DerivationCells(cells, n_kept[found.indptr + n_roots], found.log_p)
 
     def span_posteriors(self, s: int) -> SpanPosteriors:
-        """How often each nonterminal is expected over each span of sentence s."""
+        """Compute the expected number of each nonterminal over each span of sentence s."""
         counts = self.binarised.make_counts(np.zeros(1), self.lexical)
         found = kernels.span_posteriors(s, self._make_input(), counts)
         cells, symbols, posteriors = found
@@ -435,9 +434,9 @@ class RuleInference(NamedTuple):
         return SpanPosteriors(starts[cells], ends[cells] + 1, symbols, posteriors)
 
     def k_best(self, k: int) -> list[list[ScoredDerivation]]:
-        """The k best derivations of each sentence, or all if there are fewer, by Viterbi tables.
+        """Return the k best derivations of each sentence (or all, if fewer); needs Viterbi tables.
 
-        `BinarisedRules.make_tree` makes trees of their codes.
+        `BinarisedRules.make_tree` converts their codes to trees.
         """
         rules = RulesByParent.sort(self.tables, self.lexical)
         found: list[list[ScoredDerivation]] = []
@@ -452,13 +451,13 @@ class RuleInference(NamedTuple):
 
 
 class PruningLoss(NamedTuple):
-    """What some sentences lose by pruning.
+    """The loss due to pruning on a set of sentences.
 
-    ``sentences``      how many have a derivation
-    ``pruned``         the share of the symbols of cells that were pruned
-    ``parsed_again``   how many sentences had to be parsed again without pruning
-    ``mean``, ``worst``  log p(sentence) that was lost, on average, and at most
-    ``worse_trees``    how many best trees are less probable than those found without pruning
+    ``sentences``      number of sentences that have a derivation
+    ``pruned``         proportion of the symbols of cells that were pruned
+    ``parsed_again``   number of sentences that had to be parsed again without pruning
+    ``mean``, ``worst``  mean and maximum loss of log p(sentence)
+    ``worse_trees``    number of best trees that are less probable than those without pruning
     """
 
     sentences: int
@@ -470,9 +469,9 @@ class PruningLoss(NamedTuple):
 
 
 def measure_pruning_loss(sums: RuleInference, best: RuleInference) -> PruningLoss:
-    """Parse sentences with pruning and without it.
+    """Measure the loss due to pruning, by parsing with and without it.
 
-    ``sums``, ``best``  inference over the same sentences, with tables for sums and for Viterbi
+    ``sums``, ``best``  inference on the same sentences, with tables for sums and for Viterbi
 
     >>> from softcount.grammar.rules import parse_rules
     >>> rules = parse_rules("S -> S S [0.4] | 'a'")
@@ -502,19 +501,19 @@ def measure_pruning_loss(sums: RuleInference, best: RuleInference) -> PruningLos
 
 
 class RuleGrammar(Grammar):
-    """p(tree, words) = p(root) Π p(rule | its left side).
+    """A rule-based grammar: p(tree, words) = p(root) Π p(rule | its left side).
 
     Families: "root" (1, N) and "rules" (rules,), one number for each rule.
 
-    ``rules``                     with the probabilities that learning begins with
-    ``unknown``                   whether words that are in no rule may be parsed, by their looks;
-                                  only rules that were counted in trees can say how
-    ``horizontal``, ``vertical``  how symbols are annotated: see `annotate`
+    ``rules``                     with their initial probabilities
+    ``unknown``                   whether to parse words that are in no rule, by their form; needs
+                                  rules that were counted in trees
+    ``horizontal``, ``vertical``  annotation of symbols: see `annotate`
     """
 
     remedy = "look at its words and brackets, or give the grammar more rules"
     bracket_cost = 0.5
-    """Trees of any shape need not have a bracket that is more likely to be wrong than right."""
+    """Trees need not be binary, so brackets more likely to be wrong than right are left out."""
 
     def __init__(
         self,
@@ -549,13 +548,16 @@ class RuleGrammar(Grammar):
         return UnaryRelations.from_rules(self.rules, self._annotation.of)
 
     def start(self) -> dict[str, Array]:
-        """The rules' own probabilities."""
+        """Return the rules' own probabilities, as initial parameters."""
         return {ROOT: self.binarised.root[None], RULES: self.rules.probabilities}
 
     # learning
     def estimate(self, corpus: TreeCorpus) -> Estimate:
-        """Charts of the longest sentences, one in each thread; at worst, all rules for each of
-        n³ / 6 pairs of spans."""
+        """Estimate memory and operations.
+
+        Charts of the longest sentences, one in each thread; at worst, all rules for each of n³ / 6
+        pairs of spans.
+        """
         lengths = np.diff(corpus.everything.text.indptr).astype(np.float64)
         entries, n_symbols = (n_entries(self.families[name]) for name in (RULES, ROOT))
         pairs, longest = float(np.sum(lengths**3) / 6.0), float(lengths.max(initial=0.0))
@@ -578,9 +580,9 @@ class RuleGrammar(Grammar):
         temper: float = 1.0,
         known: float = 0.0,
     ) -> tuple[IntArray, RuleInference]:
-        """The places of sentences whose trees are not known, and inference over these.
+        """Return the indices of sentences with unknown trees, and inference on these.
 
-        ``known``  how often known words count as having been seen elsewhere: see `UnknownWords`
+        ``known``  pseudo-count of further occurrences of known words: see `UnknownWords`
         """
         rules, root = (np.asarray(params[name]) ** temper for name in (RULES, ROOT))
         tables = self.binarised.make_tables(rules, root[0], shard.constraints.allowed, viterbi)
@@ -594,7 +596,7 @@ class RuleGrammar(Grammar):
             begins = np.where(sizes > 0, shard.first_sets[:-1], -1)[free]
         tokens = shard.text.observed[np.repeat(free, lengths)]
         own, plain = self.binarised, np.asarray(params[RULES])
-        if self.unknown is None:  # the row after those of known words has nothing
+        if self.unknown is None:  # the row after those of known words is empty
             known_rows = np.minimum(tokens, len(own.word_rows)).astype(np.int64)
             lexical = own.make_lexical(rules, known_rows)
         else:
@@ -615,7 +617,7 @@ class RuleGrammar(Grammar):
         )
 
     def expect(self, params: Params, shard: TreeShard, how: EStep, local: Any = None) -> Stats:
-        """Counts and log-likelihood of a shard; a sentence of probability zero is an error."""
+        """Run the E-step on a shard; a sentence of probability zero is an error."""
         viterbi = how.fill == "hard"
         free, inference = self.infer(params, shard, how.threads, viterbi=viterbi, temper=how.temper)
         if how.fill == "soft" or how.score_only:
@@ -649,7 +651,7 @@ class RuleGrammar(Grammar):
         return self._make_stats(shard, counts, log_p, attained, how, unknown_words)
 
     def _log_p(self, params: Params, shard: TreeShard, threads: int) -> FloatArray:
-        """log p of each sentence whose tree is not known; 0 of others."""
+        """Compute log p of each sentence whose tree is unknown; 0 for the others."""
         free, inference = self.infer(params, shard, threads)
         log_p = np.zeros(len(shard))
         log_p[free] = inference.inside_outside(with_counts=False).log_p
@@ -663,7 +665,7 @@ class RuleGrammar(Grammar):
         found = inference.list_cells(inference.trace(stream=stream))
         if shard.trees is None:
             return found
-        # those that were sampled, and those of known trees, which say how often each has each cell
+        # merge sampled derivations with those of known trees, given as counts of cells
         sizes = np.asarray(shard.trees.sum(axis=1)).reshape(-1).astype(np.int64)
         sizes[free] = np.diff(found.indptr)
         is_sampled = np.repeat(np.isin(np.arange(len(sizes)), free), sizes)
@@ -672,9 +674,9 @@ class RuleGrammar(Grammar):
         cells[~is_sampled] = np.repeat(shard.trees.indices, shard.trees.data.astype(np.int64))
         return DerivationCells(cells, np.concatenate([[0], np.cumsum(sizes)]), log_p)
 
-    # what is known
+    # supervision
     def _count_known_entries(self, given: SupervisedSentences) -> csr_matrix | None:
-        """How often known trees use each root and rule."""
+        """Count the uses of each root and rule in known trees."""
         if not any(tree is not None for tree in given.trees):
             return None
         rule_numbers = {rule: number for number, rule in enumerate(self.rules.rules)}
@@ -692,12 +694,12 @@ class RuleGrammar(Grammar):
     def _list_entries(
         self, tree: Tree, rule_numbers: dict[GrammarRule, int], where: str
     ) -> Iterator[int]:
-        """The root and the rules of a tree, by their number among all parameters."""
+        """Yield the root and the rules of a tree, by their index among all parameters."""
         tree = annotate(tree, self.horizontal, self.vertical)
         root = self.rules.index.get(tree.label)
         if root is None or self.binarised.root[root] == 0.0:
             raise DataError(
-                f"the tree of {where} is of {tree.label}, which is never a root",
+                f"the tree of {where} has the root {tree.label}, which is never a root",
                 f"roots are {', '.join(self.rules.root)}",
             )
         yield root
@@ -706,12 +708,12 @@ class RuleGrammar(Grammar):
             if rule not in rule_numbers:
                 raise DataError(
                     f"the tree of {where} has the rule {rule}, which the grammar does not have",
-                    "PCFG.from_treebank makes a grammar of all rules that trees have",
+                    "PCFG.from_treebank makes a grammar of all rules of trees",
                 )
             yield self.n_nonterminals + rule_numbers[rule]
 
     def _list_spans(self, n: int, is_constrained: bool) -> tuple[IntArray, IntArray]:
-        """All spans, by start, then by end; none of a sentence that may have any symbols."""
+        """Return all spans, by start, then by end; none for an unconstrained sentence."""
         firsts, lasts = np.triu_indices(n if is_constrained else 0)
         return firsts, lasts + 1
 
@@ -725,12 +727,12 @@ class RuleGrammar(Grammar):
                 )
             found |= symbols
         if one_word and not found & self._preterminals:
-            found |= self._preterminals  # what is above the word is known, not its tag
+            found |= self._preterminals  # the label is above the tag, which stays unknown
         return found
 
-    # what it says of sentences
+    # inference
     def _infer(self, query: Query, *, viterbi: bool = False) -> RuleInference:
-        """Inference for answers about trees, in which known words may have new symbols."""
+        """Make the inference for parsing, in which known words may have new symbols."""
         given = (query.params, query.shard, query.threads)
         return self.infer(*given, viterbi=viterbi, known=KNOWN)[1]
 
@@ -751,7 +753,7 @@ class RuleGrammar(Grammar):
     def _make_tree(
         self, codes: IntArray, sentence: Sequence[str], lexical: LexicalRules
     ) -> Tree | None:
-        """The tree of a derivation, with plain labels; None if there is no derivation."""
+        """Make the tree of a derivation, with plain labels; None if there is no derivation."""
         tree = self.binarised.make_tree(codes, sentence, lexical)
         return None if tree is None else self._annotation.strip_tree(tree)
 
@@ -777,10 +779,10 @@ class RuleGrammar(Grammar):
         return dict(zip(self.rules.rules, found.tolist(), strict=True))
 
     def pruning_loss(self, query: Query) -> PruningLoss:
-        """What sentences lose by pruning."""
+        """Measure the loss due to pruning."""
         return measure_pruning_loss(self._infer(query), self._infer(query, viterbi=True))
 
-    # what was learned
+    # rules and generation
     def list_rules(self, params: Params, threshold: float) -> GrammarRules:
         probabilities, root = np.asarray(params[RULES]), np.asarray(params[ROOT])[0]
         pairs = zip(self.rules.rules, probabilities.tolist(), strict=True)
@@ -825,22 +827,22 @@ class RuleGrammar(Grammar):
 
 
 SYMBOL, WORD = "s", "w"
-"""Which items of a right side are symbols, and which are words."""
+"""Codes of symbols and of words in right sides."""
 COUNTS = "counts"
 MAX_SUM = 1.0 + 1e-6
-"""Sums of probabilities may be above one by so little, having been rounded."""
+"""Tolerance for sums of rounded probabilities."""
 
 
 def read_stored_rules(stored: store.Stored) -> GrammarRules:
-    """Rules from a file, with the probabilities that were learned."""
+    """Read rules from a file, with their learned probabilities."""
     meta = stored.meta
     read: list[GrammarRule] = []
     for left, right, kinds in zip(meta["left"], meta["right"], meta["kinds"], strict=True):
         texts = [left, *right] if isinstance(right, list) and right else [None]
         if not all(isinstance(text, str) and text for text in texts):
-            raise StoreError(f"{left!r} -> {right!r} is no rule", AGAIN)
+            raise StoreError(f"{left!r} -> {right!r} is not a rule", AGAIN)
         if not isinstance(kinds, str) or len(kinds) != len(right) or set(kinds) - {SYMBOL, WORD}:
-            raise StoreError(f"{kinds!r} does not say what is a word in a rule", AGAIN)
+            raise StoreError(f"{kinds!r} is not a valid code of words and symbols", AGAIN)
         read.append(GrammarRule(left, tuple(right), tuple(kind == WORD for kind in kinds)))
     found = tuple(read)
     order = list(dict.fromkeys(rule.lhs for rule in found))
@@ -850,14 +852,14 @@ def read_stored_rules(stored: store.Stored) -> GrammarRules:
     root = numbers(stored, TABLE + ROOT, (1, len(order)))[0]
     roots = meta["roots"]
     if not isinstance(roots, list) or len(set(roots)) != len(roots):
-        raise StoreError("the roots make no sense", AGAIN)
+        raise StoreError("the stored roots are invalid", AGAIN)
     if len(set(found)) != len(found) or places != sorted(places):
-        raise StoreError("the rules make no sense", AGAIN)
+        raise StoreError("the stored rules are invalid", AGAIN)
     if (probabilities < 0.0).any() or (root < 0.0).any():
         raise StoreError("some probabilities are negative", AGAIN)
     counts = numbers(stored, COUNTS, (len(found),)) if COUNTS in stored.arrays else None
     if counts is not None and not (counts > 0.0).all():
-        raise StoreError("rules were used less than never", AGAIN)
+        raise StoreError("some counts of rules are not positive", AGAIN)
     tops = {symbol: float(root[place[symbol]]) for symbol in roots}
     rules = GrammarRules(found, probabilities, tops, counts)
     check_defined(rules)
@@ -866,5 +868,5 @@ def read_stored_rules(stored: store.Stored) -> GrammarRules:
     if (sums == 0.0).any() or (sums > MAX_SUM).any():
         raise StoreError("rules of a left side do not add up to one", AGAIN)
     own = BinarisedRules(rules)
-    own.make_tables(probabilities, own.root)  # an error if chains have no finite sum
+    own.make_tables(probabilities, own.root)  # raises if the sum over unary chains diverges
     return rules

@@ -1,12 +1,12 @@
-"""Rules as charts want them: binarised, in flat arrays, with p(word) of words that are in no rule.
+"""Rules in the layout of charts: binarised, in flat arrays; and the model of unknown words.
 
-A rule A → X Y Z becomes A → X ⟨Y Z⟩ and ⟨Y Z⟩ → Y Z. The symbol ⟨Y Z⟩ has no other rule, so that
-the latter has probability one, and it is shared by all rules that end so: each of the grammar's
-rules is still one parameter. A word among several items becomes a symbol that derives this word,
-with probability one.
+A rule A → X Y Z becomes A → X ⟨Y Z⟩ and ⟨Y Z⟩ → Y Z. The symbol ⟨Y Z⟩ has no other rule, so the
+latter has probability one, and it is shared by all rules that end in Y Z: each of the grammar's
+rules is still one parameter. A word in a right side of several items becomes a symbol that derives
+this word with probability one.
 
 Symbols are numbered: first the N nonterminals, the left sides of the grammar's rules; then the
-words that are symbols; then those such as ⟨Y Z⟩, which alone are never a left child.
+words that are symbols; then rests such as ⟨Y Z⟩, the only symbols that are never a left child.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from softcount.text.tokenise import endings, marks
 from softcount.text.trees import Tree, escape_brackets
 
 CERTAIN = -1
-"""In place of a rule's number: a rule of probability one, whatever the parameters are."""
+"""Stands for the number of a rule that has probability one whatever the parameters."""
 
 
 class BinarisedRules:
-    """Rules in flat arrays.
+    """Binarised rules in flat arrays.
 
     >>> from softcount.grammar.rules import parse_rules
     >>> own = BinarisedRules(parse_rules("S -> 'a' S 'b' [0.4] | 'a' 'b'"))
@@ -55,7 +55,7 @@ class BinarisedRules:
         self._unary_parent = np.array([index[rule.lhs] for _, rule in own], np.int32)
         self._unary_indptr = make_indptr(self._unary_parent, self.n_nonterminals)
 
-        # binary rules: of longer ones, first the last two items, then that and the one before
+        # binary rules; longer rules are binarised from the right
         word_symbols: dict[str, int] = {}  # words among several items, as symbols
         for rule in rules.rules:
             if len(rule.rhs) > 1:
@@ -116,20 +116,20 @@ class BinarisedRules:
         allowed: BoolArray | None = None,
         viterbi: bool = False,
     ) -> RuleTables:
-        """Parameters as charts want them.
+        """Make the tables of chart parsing from parameters.
 
         ``probabilities``  (rules,)
         ``root``           (N,): p(symbol is the root)
-        ``allowed``        bool (sets, N): the symbols of each set that cells may have; set 0 is all
-        ``viterbi``        for best derivations, in place of the sum of all
+        ``allowed``        bool (sets, N): sets of symbols allowed in cells; set 0 is all
+        ``viterbi``        whether for best derivations (max) rather than for sums
         """
         sets = np.ones((1, self.n_nonterminals), bool) if allowed is None else allowed
         unary = np.ascontiguousarray(probabilities[self._unary_rule])
         found = make_unary_rules(self._unary_indptr, self._unary_child, unary, sets, viterbi)
         if found is None:
             raise LearnerError(
-                "chains of unary rules have no finite sum",
-                "rules of a left side have at most probability one, and some lead to words",
+                "the sum over chains of unary rules diverges",
+                "rules of a left side must sum to at most one, and some must lead to words",
             )
         binary_probabilities = _fill_certain(probabilities, self._binary_rule)
         children = (self._binary_indptr, self._wide, self._left, self._parent)
@@ -137,17 +137,17 @@ class BinarisedRules:
         return RuleTables(np.ascontiguousarray(root, float), self.n_left, binary, found, viterbi)
 
     def find_rows(self, words: Iterable[str]) -> IntArray:
-        """The rows of words; those that are in no rule have the last one, which is empty."""
+        """Return the rows of words; words in no rule have the last row, which is empty."""
         unknown = len(self.word_rows)
         return np.array([self.word_rows.get(word, unknown) for word in words], np.int64)
 
     def make_lexical(
         self, probabilities: FloatArray, rows: IntArray, unknown: FloatArray | None = None
     ) -> LexicalRules:
-        """Lexical rules of tokens.
+        """Make the lexical rules of tokens.
 
-        ``rows``     (tokens,), as `find_rows` gives them, or from ``len(word_rows) + 1`` on those
-                     of ``unknown``
+        ``rows``     (tokens,): rows from `find_rows`, or ``len(word_rows) + 1`` plus a row of
+                     ``unknown``
         ``unknown``  (rows, N): p(token | symbol) of words that are in no rule: see `UnknownWords`
         """
         indptr, symbols = self._lexical_indptr, self._lexical_symbols
@@ -161,16 +161,16 @@ class BinarisedRules:
 
     @property
     def n_lexical(self) -> int:
-        """How many entries of `make_lexical` are those of rules; unknown words come after them."""
+        """Number of entries of `make_lexical` that are rules; unknown words follow them."""
         return len(self._lexical_symbols)
 
     def make_counts(self, log_p: FloatArray, lexical: LexicalRules) -> RuleCounts:
-        """Counts that are all zero."""
+        """Make zero counts."""
         rules = (self.n_nonterminals, len(self._left), len(self._unary_child))
         return RuleCounts(log_p, *(np.zeros(n) for n in (*rules, len(lexical.symbols), 3)))
 
     def rule_counts(self, counts: RuleCounts) -> FloatArray:
-        """Counts of binarised rules as counts (rules,) of the grammar's own rules."""
+        """Convert counts of binarised rules to counts of the grammar's own rules, (rules,)."""
         rules = np.zeros(len(self.rules))
         for numbers, used in (
             (self._binary_rule, counts.binary),
@@ -182,18 +182,18 @@ class BinarisedRules:
         return rules
 
     def code_symbols(self, lexical: LexicalRules) -> IntArray:
-        """The left side of each code of a derivation: see `softcount.grammar.kernels.rules`."""
+        """Return the left side of each derivation code: see `softcount.grammar.kernels.rules`."""
         return np.concatenate([self._parent, self._unary_parent, lexical.symbols])
 
     def code_rules(self, lexical: LexicalRules) -> IntArray:
-        """The rule of each code of a derivation; `CERTAIN` where there is none."""
+        """Return the rule of each derivation code; `CERTAIN` where there is none."""
         none = np.full(len(lexical.symbols) - len(self._lexical_rule), CERTAIN, np.int32)
         return np.concatenate([self._binary_rule, self._unary_rule, self._lexical_rule, none])
 
     def make_tree(
         self, codes: IntArray, sentence: Sequence[str], lexical: LexicalRules
     ) -> Tree | None:
-        """The tree of a derivation in terms of the grammar's own rules; None if there is none."""
+        """Make the tree of a derivation, in the grammar's own symbols; None if it is empty."""
         n_binary, n_rules = len(self._left), len(self._left) + len(self._unary_child)
         done: list[tuple[Tree | str, ...]] = []
         ahead = len(sentence)
@@ -212,46 +212,47 @@ class BinarisedRules:
 
 
 def _fill_certain(probabilities: FloatArray, numbers: IntArray) -> FloatArray:
-    """Probabilities of rules; 1 of what is certain."""
+    """Look up the probabilities of rules; 1 where the number is `CERTAIN`."""
     return np.where(numbers >= 0, probabilities[numbers], 1.0)
 
 
-# Words that a treebank grammar has no rule for
+# Unknown words of treebank grammars
 
 LESS_EXACT = 1.0
-"""κ: the number of words seen once that less exact looks count as."""
+"""κ: weight of the less specific form, in words seen once."""
 ALIKE = 3.0
-"""The number of words seen once that the same word in lower case counts as."""
+"""Weight of the same word in lower case, in words seen once."""
 KNOWN = 0.3
-"""How often known words count as having been seen elsewhere."""
+"""Pseudo-count of further occurrences of known words, with symbols according to their form."""
 RARELY = 0.01
-"""Symbols that are less probable by the looks of a known word are not added to it."""
+"""Symbols less probable than this given the form of a known word are not added to it."""
 
 
 class UnknownWords:
-    """p(word | symbol) by what words look like, from rules that have counts.
+    """Model of unknown words: p(word | symbol) by the form of the word, from rules with counts.
 
-    Words seen once stand for those never seen. Of those that look alike, some are VBG, some NN: so
+    Unseen words are modelled by words seen once. The symbols of words of the same form (its
+    "looks") are smoothed by those of less specific forms:
 
         p(A | looks)  =  (n₁(looks, A) + κ p(A | less exact looks)) / (n₁(looks) + κ)
 
-    with n₁ the number of words seen once, where looks are, from the least exact on, anything; the
-    marks of the word (capitals, digits, hyphens); and these with its last letter, the last two, and
-    the last three (Samuelsson 1993; Brants 2000, "TnT"). If the word is there in lower case, which
-    it may have lost at the start of a sentence, this counts as `ALIKE` words seen once. Brackets
-    are what they are in trees: ( is -LRB-, if that is there. A new word has the probability of a
-    word that was seen once, and had each symbol as often as the looks say:
+    with n₁ the number of words seen once. Forms are, from the least specific on: any word; the
+    shape of the word (capitals, digits, hyphens); and the shape with its last letter, the last two,
+    and the last three (Samuelsson 1993; Brants 2000, "TnT"). If the word is known in lower case (it
+    may be capitalised at the start of a sentence), this counts as `ALIKE` words seen once. Brackets
+    are escaped as in trees: ( is -LRB-, if that was seen. An unseen word has the probability of a
+    word seen once, distributed over symbols according to its form:
 
         p(word | A)  =  p(A | looks) / n(A)
 
-    This is the mass n₁/n of Good (1953), shared out among as many new words as there are words seen
-    once. As nothing is taken away from known words, p(word | A) sums to more than 1 over all words.
+    This is the mass n₁/n of Good (1953), divided among as many unseen words as there are words seen
+    once. As no mass is taken from known words, p(word | A) sums to more than 1 over all words.
 
-    A known word may have a symbol that it never had before. It has them as if it had been seen
-    ``known`` more times: p(word | A) = p of the rule + known p(A | looks) / n(A).
+    A known word may have a symbol that it never had in training, as if it had been seen ``known``
+    more times: p(word | A) = p of the rule + known p(A | looks) / n(A).
 
-    Only preterminals, symbols that have lexical rules, have such words. If no word was seen once,
-    those that were seen least stand for the new ones.
+    Only preterminals, the symbols with lexical rules, have such words. If no word was seen once,
+    the least frequent words take their place.
 
     >>> from softcount.text.trees import tree
     >>> from softcount.grammar.rules import count_rules
@@ -263,7 +264,7 @@ class UnknownWords:
     def __init__(self, rules: GrammarRules) -> None:
         if rules.counts is None:
             raise LearnerError(
-                "these rules have no counts: nothing is known of words that are in none of them",
+                "these rules have no counts, which the model of unknown words needs",
                 "take the rules from trees",
             )
         lexical = [
@@ -273,7 +274,7 @@ class UnknownWords:
         ]
         numbers = np.array([a for _, a, _ in lexical], np.int64)
         self._symbols, column = np.unique(numbers, return_inverse=True)
-        # trees may count less than once; what is seen less than once says no more than that
+        # weighted trees may have counts below 1, which are treated as 1
         self._symbol_counts = np.maximum(np.add.reduceat(rules.counts, rules.indptr[:-1]), 1.0)
         self._words: dict[str, FloatArray] = {}
         for (word, _, count), at in zip(lexical, column.tolist(), strict=True):
@@ -281,7 +282,7 @@ class UnknownWords:
         self._posteriors_by_looks = self._learn_looks()
 
     def _learn_looks(self) -> dict[str, FloatArray]:
-        """p(symbol | looks) of all looks that words seen once have."""
+        """Estimate p(symbol | looks) of all forms of words seen once."""
         totals = {word: float(counts.sum()) for word, counts in self._words.items()}
         least = max(1.0, min(totals.values(), default=1.0))
         seen: dict[str, FloatArray] = {"": np.zeros(len(self._symbols))}
@@ -293,13 +294,13 @@ class UnknownWords:
                 for looks in chain:
                     seen[looks] = seen.get(looks, 0.0) + self._words[word]
         found = {"": (seen[""] + 1.0 / max(len(self._symbols), 1)) / (seen[""].sum() + 1.0)}
-        for looks in sorted(above, key=len):  # those above are shorter
+        for looks in sorted(above, key=len):  # less specific forms are shorter, so come first
             prior = LESS_EXACT * found[above[looks]]
             found[looks] = (seen[looks] + prior) / (seen[looks].sum() + LESS_EXACT)
         return found
 
     def symbol_posteriors(self, word: str) -> FloatArray:
-        """p(symbol | looks of the word), of all N symbols."""
+        """Compute p(symbol | looks of the word) for all N symbols."""
         found = np.zeros(len(self._symbol_counts))
         if (same := escape_brackets(word)) != word and same in self._words:
             counts = self._words[same]
@@ -314,7 +315,7 @@ class UnknownWords:
         return found
 
     def probabilities(self, words: Sequence[str]) -> FloatArray:
-        """p(word | symbol) of words that are in no rule, (words, N)."""
+        """Compute p(word | symbol) of words that are in no rule, (words, N)."""
         posteriors = np.array([self.symbol_posteriors(word) for word in words])
         found: FloatArray = posteriors.reshape(-1, len(self._symbol_counts)) / self._symbol_counts
         return found
@@ -326,12 +327,12 @@ class UnknownWords:
         tokens: Sequence[str],
         known: float = KNOWN,
     ) -> tuple[IntArray, FloatArray]:
-        """Rows of tokens, and unknown words: what `BinarisedRules.make_lexical` is given.
+        """Return the rows of tokens and the unknown words, for `BinarisedRules.make_lexical`.
 
-        ``probabilities``  those of rules
-        ``known``          how often known words count as having been seen elsewhere; 0: they have
-                           the symbols of their rules only, and counts of what was used are counts
-                           of rules
+        ``probabilities``  probabilities of the rules
+        ``known``          pseudo-count of further occurrences of known words; 0: known words have
+                           only the symbols of their rules, so that all their uses are counts of
+                           rules
         """
         kinds = [word for word in dict.fromkeys(tokens) if known or word not in binarised.word_rows]
         unknown, first = self.probabilities(kinds), len(binarised.word_rows) + 1
@@ -355,6 +356,6 @@ class UnknownWords:
 
 
 def _list_looks(word: str) -> list[str]:
-    """What a word looks like, the least exact first; each is longer than the one before."""
+    """List the forms of a word, the least specific first; each is longer than the one before."""
     shape = "".join(marks(word)) + "/"
     return ["", shape, *(shape + ending for ending in endings(word))]

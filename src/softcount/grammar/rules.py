@@ -1,18 +1,18 @@
-"""Rules of a grammar: read from a text, counted in trees, written, and checked.
+"""Rules of a grammar: parsing, counting in trees, formatting, and checking.
 
-As a text,
+In text,
 
     # a comment, up to the end of the line
     S  -> NP VP [0.9] | VP [0.1]
     NP -> 'she' | "John's" N
     VP -> 'give' NP NP | 'sleep'
 
-A line has a left side, an arrow (-> or →), and right sides with | between them. Words are in
-quotes, of either kind, all else are symbols, without white space, brackets and |. A probability in
-square brackets follows its right side; right sides of the same symbol that have none share what is
-left, all alike. The left side of the first rule is the root, unless a line "%start -> S [0.9] | NP"
-says something else. In words and symbols, a character after \\ stands for itself, and \\n for the
-end of a line.
+A line has a left side, an arrow (-> or →), and right sides separated by |. Words are in single or
+double quotes; everything else is a symbol, without white space, brackets and |. A probability in
+square brackets follows its right side; right sides of the same symbol without one share the
+remaining probability equally. The left side of the first rule is the root, unless there is a line
+"%start -> S [0.9] | NP". In words and symbols, \\ escapes the next character, and \\n is a line
+break.
 """
 
 from __future__ import annotations
@@ -34,13 +34,15 @@ from softcount.core.types import Array
 from softcount.text.trees import Tree
 
 START = "%start"
-"""In texts, the left side of a line that says which symbols are roots."""
+"""In text, the left side of the line that declares the root symbols."""
 _SPECIAL = re.compile(r"[\\|[\]\s→]|-(?=>)")
 
 
 @dataclass(frozen=True, slots=True)
 class GrammarRule:
-    """A left side, which is a symbol, and a right side of words and symbols.
+    """A rule: a left side, which is a symbol, and a right side of words and symbols.
+
+    ``is_word``  for each item of the right side, whether it is a word
 
     >>> print(GrammarRule("VP", ("give", "NP"), (True, False)))
     VP -> 'give' NP
@@ -51,7 +53,7 @@ class GrammarRule:
     is_word: tuple[bool, ...]
 
     def __str__(self) -> str:
-        """As a text of rules has it."""
+        """Format the rule as in the text of a grammar."""
         items = zip(self.rhs, self.is_word, strict=True)
         right = (_quote(item) if is_word else _escape(item) for item, is_word in items)
         return f"{_escape(self.lhs)} -> {' '.join(right)}"
@@ -73,27 +75,27 @@ class GrammarRule:
 
 
 def _quote(word: str) -> str:
-    """A word in quotes."""
+    """Quote a word."""
     quote = '"' if "'" in word else "'"
     inside = word.replace("\\", r"\\").replace("\n", r"\n").replace(quote, "\\" + quote)
     return f"{quote}{inside}{quote}"
 
 
 def _escape(symbol: str) -> str:
-    """A symbol, with \\ before what would be read as something else."""
-    found = _SPECIAL.sub(lambda one: r"\n" if one[0] == "\n" else "\\" + one[0], symbol)
-    return "\\" + found if found[:1] in ("#", "'", '"') else found
+    """Escape the special characters of a symbol."""
+    escaped = _SPECIAL.sub(lambda m: r"\n" if m[0] == "\n" else "\\" + m[0], symbol)
+    return "\\" + escaped if escaped[:1] in ("#", "'", '"') else escaped
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GrammarRules:
-    """Rules by their left sides, with probabilities.
+    """Rules with probabilities, grouped by left side.
 
-    ``rules``          those of one left side are together
+    ``rules``          the rules; those with the same left side are adjacent
     ``probabilities``  float64 (rules,): p(right side | left side)
-    ``root``           p(symbol is the root of a tree), of the symbols that may be
-    ``counts``         float64 (rules,): how often rules were used, if they come from trees; what
-                       `UnknownWords` goes by
+    ``root``           root symbol → p(it is the root of a tree)
+    ``counts``         float64 (rules,): number of uses, if the rules come from trees; needed by
+                       `UnknownWords`
     """
 
     rules: tuple[GrammarRule, ...]
@@ -110,7 +112,7 @@ class GrammarRules:
     def __str__(self) -> str:
         pairs = zip(self.rules, self.probabilities, strict=True)
         lines = [f"{rule} [{probability:.6g}]" for rule, probability in pairs]
-        if list(self.root) != list(self.symbols[:1]):  # what is read has the first symbol
+        if list(self.root) != list(self.symbols[:1]):  # else the default root is right
             roots = (f"{_escape(symbol)} [{p:.6g}]" for symbol, p in self.root.items() if p > 0.0)
             lines.insert(0, f"{START} -> {' | '.join(roots)}")
         return "\n".join(lines)
@@ -122,7 +124,7 @@ class GrammarRules:
 
     @cached_property
     def index(self) -> dict[str, int]:
-        """The place of each symbol among ``symbols``."""
+        """The index of each symbol in ``symbols``."""
         return {symbol: a for a, symbol in enumerate(self.symbols)}
 
     @cached_property
@@ -132,7 +134,7 @@ class GrammarRules:
 
 
 def make_indptr(rows: ArrayLike, n: int) -> Array:
-    """Where the entries of each of n rows begin, and the end, if entries are sorted by row.
+    """Compute the index pointer of n rows, given the row of each entry, sorted.
 
     >>> make_indptr([0, 0, 2], 3)
     array([0, 2, 2, 3])
@@ -141,27 +143,27 @@ def make_indptr(rows: ArrayLike, n: int) -> Array:
 
 
 def estimate_rules(counts: Mapping[GrammarRule, float], root: Mapping[str, float]) -> GrammarRules:
-    """Maximum likelihood: p(rule) is its count over that of its left side."""
+    """Estimate rules by maximum likelihood: p(rule) is its count over that of its left side."""
     by_left: dict[str, list[tuple[GrammarRule, float]]] = defaultdict(list)
     for rule, count in counts.items():
         by_left[rule.lhs].append((rule, count))
     total = math.fsum(root.values())
-    sums = {left: math.fsum(n for _, n in some) for left, some in by_left.items()}
-    every = [pair for some in by_left.values() for pair in some]
+    sums = {left: math.fsum(n for _, n in pairs) for left, pairs in by_left.items()}
+    counted = [pair for pairs in by_left.values() for pair in pairs]
     return GrammarRules(
-        tuple(rule for rule, _ in every),
-        np.array([n / sums[rule.lhs] for rule, n in every]),
+        tuple(rule for rule, _ in counted),
+        np.array([n / sums[rule.lhs] for rule, n in counted]),
         {symbol: n / total for symbol, n in root.items()},
-        np.array([n for _, n in every]),
+        np.array([n for _, n in counted]),
     )
 
 
 def normalise_rules(
     probabilities: Mapping[GrammarRule, float], root: Mapping[str, float]
 ) -> GrammarRules:
-    """Rules whose probabilities are in proportion to some numbers, which are not kept as counts.
+    """Normalise the probabilities of rules by left side; the result has no counts.
 
-    Rules with a symbol that has no rules are left out.
+    Rules with a symbol that has no rules of its own are removed.
     """
     kept: Mapping[GrammarRule, float] = probabilities
     while True:
@@ -172,18 +174,18 @@ def normalise_rules(
         kept = left
     tops = {symbol: probability for symbol, probability in root.items() if symbol in lefts}
     if not tops:
-        raise DataError("no rule of a root is left", "ask for less probable rules as well")
+        raise DataError("no rule of a root is left", "lower the threshold")
     return replace(estimate_rules(kept, tops), counts=None)
 
 
 def count_rules(
     trees: Iterable[Tree | None], weights: Sequence[float] | Array | None = None
 ) -> GrammarRules:
-    """The rules of trees of any shape, as often as used: a treebank grammar (Charniak 1996).
+    """Count the rules of trees of any shape: a treebank grammar (Charniak 1996).
 
     ``trees``    None is skipped
-    ``weights``  how often each tree counts; those that count 0 times give no rules. Where all count
-                 less than once, the one that counts most counts once: weights may sum to one
+    ``weights``  weight of each tree; trees of weight 0 contribute no rules. If all are below 1,
+                 they are scaled so that the largest is 1: weights may sum to one
 
     >>> from softcount.text.trees import tree
     >>> print(count_rules([tree("(S (NP it) (VP rains))"), tree("(S (VP (VB go)))")]))
@@ -196,15 +198,15 @@ def count_rules(
     """
     counts: dict[GrammarRule, float] = defaultdict(float)
     root: dict[str, float] = defaultdict(float)
-    some, most = list(trees), 0.0
-    if weights is not None and len(weights) != len(some):
+    items, most = list(trees), 0.0
+    if weights is not None and len(weights) != len(items):
         raise DataError(
-            f"there are {len(weights)} weights for {len(some)} trees", "give one for each tree"
+            f"there are {len(weights)} weights for {len(items)} trees", "give one for each tree"
         )
-    for n, tree in enumerate(some):
+    for n, tree in enumerate(items):
         weight = 1.0 if weights is None else float(weights[n])
         if not (math.isfinite(weight) and weight >= 0.0):
-            raise DataError(f"tree {n} counts {brief(weight)} times", "weights are 0 or more")
+            raise DataError(f"tree {n} has the weight {brief(weight)}", "weights are at least 0")
         if tree is None or weight == 0.0:
             continue
         root[tree.label] += weight
@@ -212,14 +214,14 @@ def count_rules(
         for node in tree.nodes():
             counts[rule_at(node)] += weight
     if not root:
-        raise DataError("there are no trees to take rules from", "give one at least")
+        raise DataError("there are no trees to take rules from", "give at least one")
     if most < 1.0:
         counts = {rule: count / most for rule, count in counts.items()}
     return estimate_rules(counts, root)
 
 
 def rule_at(node: Tree) -> GrammarRule:
-    """The rule that expands a node of a tree."""
+    """Return the rule that expands a node of a tree."""
     items = node.children
     return GrammarRule(
         node.label,
@@ -232,7 +234,7 @@ def rule_at(node: Tree) -> GrammarRule:
 
 
 TOLERANCE = 0.01
-"""Probabilities of a left side may miss 1 by so much, having been rounded; they are rescaled."""
+"""Tolerance for rounded probabilities of a left side to sum to 1; they are rescaled."""
 FORM = "write a rule as in NP -> DT N [0.7] | 'she' [0.3], with words in quotes"
 _TOKEN = re.compile(
     r"""\s*(?: (?P<comment>\#.*) | (?P<arrow>->|→) | (?P<bar>\|) | \[(?P<probability>[^]]*)\]
@@ -243,7 +245,7 @@ _TOKEN = re.compile(
 
 
 class _RuleLine(NamedTuple):
-    """A rule, its probability, if it has one, and the number of its line, from 1."""
+    """A rule, its probability (None: not given), and its line number, from 1."""
 
     rule: GrammarRule
     probability: float | None
@@ -251,9 +253,9 @@ class _RuleLine(NamedTuple):
 
 
 def parse_rules(text: str, start: str | None = None) -> GrammarRules:
-    """Rules from a text: see this module's docstring.
+    """Parse the text of a grammar: see this module's docstring.
 
-    ``start``  the root; None: the left side of the first rule
+    ``start``  the root; None: that of the %start line, else the left side of the first rule
 
     >>> text = "S -> NP VP [0.9] | VP [0.1]\\nNP -> 'she'\\nVP -> 'sleeps' | 'sees' NP"
     >>> print(parse_rules(text))
@@ -264,18 +266,18 @@ def parse_rules(text: str, start: str | None = None) -> GrammarRules:
     VP -> 'sees' NP [0.5]
     """
     if not isinstance(text, str):
-        raise DataError(f"the rules are {brief(text)}", "give a text: 'S -> NP VP [0.9] …'")
+        raise DataError(f"the rules are {brief(text)}", "give a string: 'S -> NP VP [0.9] …'")
     read = [rule for n, line in enumerate(text.split("\n"), 1) for rule in _read_line(line, n)]
     by_left: dict[str, list[_RuleLine]] = defaultdict(list)
     lines: dict[GrammarRule, int] = {}
-    for one in read:
-        if one.rule in lines:
+    for item in read:
+        if item.rule in lines:
             raise DataError(
-                f"line {one.line} has the rule {one.rule} again, after line {lines[one.rule]}",
-                "leave one out",
+                f"line {item.line} has the rule {item.rule} again, after line {lines[item.rule]}",
+                "remove one of them",
             )
-        lines[one.rule] = one.line
-        by_left[one.rule.lhs].append(one)
+        lines[item.rule] = item.line
+        by_left[item.rule.lhs].append(item)
     roots = by_left.pop(START, [])
     for rule, _, line in read:
         for symbol in rule.symbols:
@@ -286,26 +288,28 @@ def parse_rules(text: str, start: str | None = None) -> GrammarRules:
                 )
     if not by_left:
         raise DataError("there are no rules in the text", FORM)
-    probabilities = np.concatenate([_fill_probabilities(some) for some in by_left.values()])
+    probabilities = np.concatenate([_fill_probabilities(group) for group in by_left.values()])
     if start is not None and start not in by_left:
-        raise DataError(f"the start symbol {brief(start)} has no rules", "give a left side of one")
+        raise DataError(
+            f"the start symbol {brief(start)} has no rules", "give the left side of a rule"
+        )
     if start is not None or not roots:
         root = {next(iter(by_left)) if start is None else start: 1.0}
     else:
-        for one in roots:
-            if not one.rule.is_unary:
-                raise DataError(f"line {one.line} has a root that is not one symbol", FORM)
+        for item in roots:
+            if not item.rule.is_unary:
+                raise DataError(f"line {item.line} has a root that is not one symbol", FORM)
         filled = zip(roots, _fill_probabilities(roots), strict=True)
-        root = {one.rule.rhs[0]: probability for one, probability in filled}
+        root = {item.rule.rhs[0]: probability for item, probability in filled}
     rules = GrammarRules(
-        tuple(one.rule for some in by_left.values() for one in some), probabilities, root
+        tuple(item.rule for group in by_left.values() for item in group), probabilities, root
     )
     check_rules(rules)
     return rules
 
 
 def _read_line(line: str, number: int) -> Iterator[_RuleLine]:
-    """The rules of a line."""
+    """Parse the rules of a line."""
     tokens = list(_tokens(line, number))
     if not tokens:
         return
@@ -317,7 +321,7 @@ def _read_line(line: str, number: int) -> Iterator[_RuleLine]:
     left, right = tokens[0][1], list[tuple[str, str]]()
     for kind, value in [*tokens[2:], ("bar", "")]:
         if kind == "arrow":
-            raise DataError(f"line {number} has two arrows", "write one left side in each line")
+            raise DataError(f"line {number} has two arrows", "write one left side per line")
         if kind != "bar":
             right.append((kind, value))
             continue
@@ -331,17 +335,17 @@ def _read_line(line: str, number: int) -> Iterator[_RuleLine]:
             if not 0.0 < probability <= 1.0:
                 raise DataError(
                     f"line {number} has the probability [{written}]",
-                    "one is more than 0 and at most 1",
+                    "probabilities are above 0 and at most 1",
                 )
         if not right:
             raise DataError(
-                f"line {number} has an empty right side of {left}", "no symbol is empty"
+                f"line {number} has an empty right side of {left}", "empty rules are not allowed"
             )
         for what, item in right:
             if what == "probability":
                 raise DataError(f"line {number} has [{item}] before the end of a right side", FORM)
             if not item:
-                raise DataError(f"line {number} has a word that is empty", FORM)
+                raise DataError(f"line {number} has an empty word", FORM)
         items, is_word = zip(*((item, what == "word") for what, item in right), strict=True)
         yield _RuleLine(GrammarRule(left, items, is_word), probability, number)
         right = []
@@ -356,26 +360,28 @@ def _tokens(line: str, number: int) -> Iterator[tuple[str, str]]:
             raise DataError(f"line {number} cannot be read from {brief(left)} on", FORM)
         end, kind = found.end(), str(found.lastgroup)
         if kind in ("single", "double", "symbol"):
-            plain = re.sub(r"\\(.)", lambda one: "\n" if one[1] == "n" else one[1], found[kind])
+            plain = re.sub(r"\\(.)", lambda m: "\n" if m[1] == "n" else m[1], found[kind])
             yield ("symbol" if kind == "symbol" else "word"), plain
         elif kind != "comment":
             yield kind, found[kind]
 
 
-def _fill_probabilities(some: list[_RuleLine]) -> list[float]:
-    """Probabilities of the rules of one left side; those without any share what is left."""
-    given = [one.probability for one in some if one.probability is not None]
-    total, without = math.fsum(given), len(some) - len(given)
-    where = f"the probabilities of {some[0].rule.lhs} (line {some[0].line}) add up to {total:.6g}"
+def _fill_probabilities(group: list[_RuleLine]) -> list[float]:
+    """Return the probabilities of the rules of one left side, filling in missing ones."""
+    given = [item.probability for item in group if item.probability is not None]
+    total, without = math.fsum(given), len(group) - len(given)
+    where = f"the probabilities of {group[0].rule.lhs} (line {group[0].line}) add up to {total:.6g}"
     if total > 1.0 + TOLERANCE:
-        raise DataError(where, "they are at most 1 together")
+        raise DataError(where, "they must add up to at most 1")
     if without and total >= 1.0:
-        raise DataError(f"{where}: nothing is left for rules that have none", "give it to all")
+        raise DataError(
+            f"{where}: nothing is left for rules that have none", "give probabilities to all rules"
+        )
     if without:
-        share = (1.0 - total) / without
-        return [share if one.probability is None else one.probability for one in some]
+        remainder = (1.0 - total) / without
+        return [remainder if item.probability is None else item.probability for item in group]
     if total < 1.0 - TOLERANCE:
-        raise DataError(where, "they are 1 together; rules without any share what is left")
+        raise DataError(where, "they must add up to 1, unless some rules have no probability")
     return [probability / total for probability in given]
 
 
@@ -383,28 +389,26 @@ def _fill_probabilities(some: list[_RuleLine]) -> list[float]:
 
 
 class GrammarWarning(UserWarning):
-    """Some rules of a grammar are of no use."""
+    """Warning of rules of a grammar that can never be used."""
 
 
 def check_defined(rules: GrammarRules) -> None:
-    """Raise an error if a symbol has no rules, as if some were left out."""
+    """Raise if a symbol has no rules, for example because some were removed."""
     known = set(rules.symbols)
     used = [*rules.root, *(symbol for rule in rules.rules for symbol in rule.symbols)]
     if not rules.root:
-        raise DataError("no symbol is a root", "give rules of which none is left out")
+        raise DataError("no symbol is a root", "give a complete set of rules")
     for symbol in used:
         if symbol not in known:
-            raise DataError(
-                f"the symbol {symbol} has no rules", "give rules of which none is left out"
-            )
+            raise DataError(f"the symbol {symbol} has no rules", "give a complete set of rules")
 
 
 def check_rules(rules: GrammarRules) -> None:
-    """Raise an error if nothing is derived, or if unary rules never end; warn of useless ones."""
+    """Raise if the grammar derives nothing or unary rules never end; warn of useless rules."""
     by_left: dict[str, list[GrammarRule]] = defaultdict(list)
     for rule in rules.rules:
         by_left[rule.lhs].append(rule)
-    # a symbol ends if it has a rule that is not unary, or a unary rule to one that ends
+    # a symbol ends if it has a rule that is not unary, or a unary rule to a symbol that ends
     ends = _derive_symbols((r.lhs, r.symbols if r.is_unary else []) for r in rules.rules)
     path = [symbol for symbol in by_left if symbol not in ends][:1]
     if path:
@@ -412,15 +416,15 @@ def check_rules(rules: GrammarRules) -> None:
             path.append(by_left[path[-1]][0].rhs[0])
         cycle = " -> ".join(path[path.index(path[-1]) :])
         raise DataError(
-            f"the unary rules {cycle} go round for ever: their probability is one",
+            f"the unary rules {cycle} form a cycle of probability one, which never ends",
             "give one of these symbols a rule that leads elsewhere",
         )
     productive = _derive_symbols((rule.lhs, rule.symbols) for rule in rules.rules)
     if not any(symbol in productive for symbol in rules.root):
         names = ", ".join(rules.root)
         raise DataError(
-            f"the grammar derives nothing: {names} never comes to an end in words",
-            "give some symbol a rule that has nothing but words in it",
+            f"the grammar derives nothing: {names} never ends in words",
+            "give some symbol a rule whose right side has only words",
         )
     _warn("derive no words", [s for s in by_left if s not in productive])
     reachable, ahead = set(rules.root), list(rules.root)
@@ -433,13 +437,13 @@ def check_rules(rules: GrammarRules) -> None:
 
 def _warn(what: str, symbols: list[str]) -> None:
     if symbols:
-        some = ", ".join(symbols[:5]) + (", …" if len(symbols) > 5 else "")
-        message = f"{len(symbols):,} symbol(s) {what}, and their rules are of no use: {some}"
+        names = ", ".join(symbols[:5]) + (", …" if len(symbols) > 5 else "")
+        message = f"{len(symbols):,} symbol(s) {what}, so their rules are never used: {names}"
         warnings.warn(message, GrammarWarning, stacklevel=4)
 
 
 def _derive_symbols(rules: Iterable[tuple[str, Sequence[str]]]) -> set[str]:
-    """The least set of symbols with a rule all of whose needs are in the set: (symbol, needs)."""
+    """Return the least set of symbols with a rule (symbol, needs) whose needs are in the set."""
     waiting: dict[str, list[tuple[str, list[int]]]] = defaultdict(list)
     found: set[str] = set()
     ahead: list[str] = []

@@ -1,4 +1,4 @@
-"""``softcount tag``: the command."""
+"""The ``softcount tag`` command."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ if TYPE_CHECKING:
     from softcount.text.tagged import Tagged
 
 WRONG = 5
-"""Maximum number of frequent mistakes that are listed."""
+"""Maximum number of confusions listed with ``--gold``."""
 PROBABILITY, STATE = "Prob", "State"
-"""Keys in MISC."""
+"""Keys of the MISC column of CoNLL-U."""
 
 
 class SentencesRead(NamedTuple):
-    """What is learned from and answered; one of ``text`` and ``known`` at least.
+    """The input corpora; at least one of ``text`` and ``known`` is present.
 
-    ``text``   sentences without tags
-    ``known``  sentences with tags, which are learned from as well
-    ``gold``   the right tags of ``text``, to compare with
+    ``text``   untagged sentences: training data (unless a model is loaded), and tagged afterwards
+    ``known``  tagged sentences: additional training data
+    ``gold``   the correct tags of ``text``, for evaluation
     """
 
     text: SentenceText | None
@@ -57,7 +57,7 @@ class SentencesRead(NamedTuple):
     gold: Tagged | None = None
 
     def join(self) -> Sequences | Tagged:
-        """All sentences as one corpus, those without tags first."""
+        """Concatenate all training sentences into one corpus, untagged ones first."""
         import numpy as np
 
         from softcount.text.sequences import Sequences, Side
@@ -77,7 +77,7 @@ class SentencesRead(NamedTuple):
         return Tagged(Sequences(Side(more.words, tokens, indptr)), tags, known.names)
 
     def name(self, n: int) -> str:
-        """What messages call a sentence of all."""
+        """Return the name of sentence ``n`` of the joint corpus, for messages."""
         before = 0 if self.text is None else len(self.text)
         if self.text is not None and n < before:
             return self.text.sequences.name(n)
@@ -87,12 +87,12 @@ class SentencesRead(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TaggedSentences:
-    """States of sentences.
+    """Decoded sentences.
 
-    ``states``      those of each sentence
-    ``named``       whether states have names, some at least
-    ``posteriors``  how probable each of them is, if that is wanted
-    ``impossible``  the numbers of sentences that no sequence of states could have produced
+    ``states``      the predicted states, one sequence per sentence
+    ``named``       whether any state has a name (a tag)
+    ``posteriors``  the posterior probability of each predicted state; None unless requested
+    ``impossible``  the indices of the sentences of probability zero under the model
     """
 
     text: SentenceText
@@ -102,19 +102,20 @@ class TaggedSentences:
     impossible: Sequence[int] = ()
 
     def remark(self) -> str:
-        """A sentence on those that are impossible; empty if there are none."""
+        """Return a remark on the sentences of probability zero; empty if there are none."""
         if not self.impossible:
             return ""
         lines = [self.text.line(n) for n in self.impossible]
+        have = "has" if len(lines) == 1 else "have"
         return (
-            f"{list_lines(lines)} cannot come about: no sequence of states has such words. "
-            "The states are those that take the fewest impossible transitions and words; a model "
-            "that is learned with --smoothing holds nothing impossible"
+            f"{list_lines(lines)} {have} probability zero: no sequence of states could have "
+            "produced such words. The states printed use the fewest impossible transitions and "
+            "words; a model learned with --smoothing has no impossible sentences"
         )
 
 
 class TagsFound(NamedTuple):
-    """A model, what it says of sentences (if there are any), and what is shown of that."""
+    """A model, its predictions (None without sentences to tag), and the overview to print."""
 
     answers: TaggedSentences | None
     overview: StatesOverview
@@ -122,13 +123,13 @@ class TagsFound(NamedTuple):
 
 
 class Tag(AnswerOptions, LearnerOptions, LearningCommand):
-    """Find what kind of word each word is: a hidden Markov model of sentences.
+    """Tag the words of sentences with a hidden Markov model.
 
-    Prints every sentence with a state (or tag) for each word, word/STATE: exactly one line for each
-    line of the file, a blank one for a blank one; or the same CoNLL-U file with a column filled in.
-    Nothing need be known (then say -k); or a dictionary of tags, or the tags of some sentences.
-    What was learned goes to stderr. A sentence that the model takes to be impossible gets the
-    states that take the fewest impossible transitions and words, and stderr names its line.
+    Prints every sentence with a state (or tag) for each word, as word/STATE: exactly one output
+    line for each input line, blank for blank; or the same CoNLL-U file with one column filled in.
+    Learning may be unsupervised (give -k), or use a tag dictionary, or some tagged sentences.
+    A summary of the model goes to stderr. A sentence of probability zero gets the states that use
+    the fewest impossible transitions and words, and stderr names its line.
 
     \b
     softcount tag sentences.txt -k 45 --html states.html > states.txt
@@ -149,23 +150,23 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
     file: Annotated[
         str | None,
         Argument(
-            "One sentence a line, words between spaces; or CoNLL-U. .gz too; - is stdin. If not "
-            "given: stdin, or with --tagged nothing.",
+            "One sentence per line, words separated by spaces; or CoNLL-U; may be gzipped; - is "
+            "stdin. Default: stdin, or no file with --tagged.",
             metavar="FILE",
         ),
     ] = None
     format: Annotated[
         str | None,
         Input(
-            "lines or conllu: what FILE is; else it is told by its shape.",
+            "Format of FILE: lines or conllu. Default: detected from the contents.",
             choices=("lines", "conllu"),
         ),
     ] = None
     tagged: Annotated[
         str | None,
         Input(
-            "Sentences whose tags are known, all or some: word/TAG word/TAG, or CoNLL-U. They are "
-            "learned from beside those of FILE.",
+            "Fully or partly tagged sentences: word/TAG word/TAG, or CoNLL-U. The model is learned "
+            "from these as well as from FILE.",
             metavar="FILE",
             learns=True,
         ),
@@ -173,8 +174,8 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
     dictionary: Annotated[
         str | None,
         Input(
-            "The tags that words may have: word, tab, tags between spaces (or one tag, tab, a "
-            "count). Other words may have any tag, or the --open-tags.",
+            "The tags each word may have: word, tab, tags separated by spaces (or one tag, tab, "
+            "a count). Words not listed may have any tag, or any of --open-tags.",
             metavar="FILE",
             learns=True,
         ),
@@ -182,30 +183,31 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
     open_tags: Annotated[
         str | None,
         Input(
-            "What words may have that are not in the --dictionary.",
+            "The tags that words missing from --dictionary may have.",
             metavar="TAG,TAG",
             file=PLAIN,
             learns=True,
         ),
     ] = None
     lowercase: Annotated[
-        bool, Input("Learn from words in lower case; a saved model does too.", learns=True)
+        bool, Input("Lower-case all words; a saved model will do the same.", learns=True)
     ] = False
     order: Annotated[
-        int, Model("A state depends on so many states before it: 1 or 2.", least=1, most=2)
+        int,
+        Model("Order of the chain: a state depends on this many before it.", least=1, most=2),
     ] = 1
     smoothing: Annotated[
         float | None,
         Model(
-            "Add this to every count; for vb, svb, gibbs and collapsed-gibbs, their prior. [else "
-            "0.1 for those, 0 for others]",
+            "Pseudo-count added to every count; for vb, svb, gibbs and collapsed-gibbs, the "
+            "Dirichlet prior. [default: 0.1 for those, 0 for others]",
             least=0.0,
         ),
     ] = None
     learner: Annotated[
         str | None,
         Learning(
-            f"If not given, em (Baum-Welch). {OTHER_LEARNERS}",
+            f"Default: em (Baum-Welch). {OTHER_LEARNERS}",
             parser=read_learner_name,
             metavar="NAME",
         ),
@@ -213,51 +215,54 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
     init: Annotated[
         str | None,
         Learning(
-            "Where to start: random, or spectral (from moments of neighbouring words). [else what "
-            "tags and dictionary say, or random]",
+            "Initial parameters: random, or spectral (from moments of neighbouring words). "
+            "[default: from the tags and dictionary if given, else random]",
             choices=("random", "spectral"),
         ),
     ] = None
     decode: Annotated[
         str,
         Output(
-            "viterbi: the best sequence of states. posterior: each word's own best state.",
+            "viterbi: the most probable state sequence. posterior: the most probable state of each "
+            "word.",
             choices=("viterbi", "posterior"),
         ),
     ] = "viterbi"
     separator: Annotated[
         str,
-        Output("What stands between a word and its tag, in and out.", metavar="TEXT", file=PLAIN),
+        Output(
+            "Separator between a word and its tag, in input and output.", metavar="TEXT", file=PLAIN
+        ),
     ] = "/"
-    states: Annotated[bool, Output("Print states without words, a line for each sentence.")] = False
+    states: Annotated[bool, Output("Print states without words, one line per sentence.")] = False
     column: Annotated[
         str | None,
         Output(
-            "CoNLL-U: the column of tags, filled in, and read of --tagged and --gold: upos, xpos, "
-            "or a key in MISC. [else upos; states without names go to MISC, State=]",
+            "CoNLL-U: the column of tags, both written and read (--tagged, --gold): upos, xpos, or "
+            "a key in MISC. [default: upos; unnamed states go to MISC as State=]",
             metavar="NAME",
             file=PLAIN,
         ),
     ] = None
     proba: Annotated[
         bool,
-        Output("Print how probable each state is, too: word/STATE:p; in CoNLL-U as Prob= in MISC."),
+        Output("Also print the posterior of each state: word/STATE:p; in CoNLL-U, Prob= in MISC."),
     ] = False
-    json: Annotated[bool, Output("Print a JSON object for each sentence, or --summary as one.")] = (
+    json: Annotated[bool, Output("Print one JSON object per sentence, or --summary as one.")] = (
         False
     )
     gold: Annotated[
         str | None,
         Output(
-            "Say how well the states agree with the tags of this file, which has the same "
-            "sentences: word/TAG or CoNLL-U.",
+            "Score the states against the tags of this file, which must hold the same sentences: "
+            "word/TAG or CoNLL-U.",
             metavar="FILE",
         ),
     ] = None
     html: Annotated[
         Path | None,
         Output(
-            "Write a page to this file: states, their words, how they follow each other, examples.",
+            "Write an HTML page to this file: states, their words, transitions, examples.",
             file=WRITTEN,
         ),
     ] = None
@@ -265,7 +270,7 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
     def check(self) -> None:
         if self.learner == "spectral":
             raise typer.BadParameter(
-                "--learner spectral: to start from moments, say --init spectral"
+                "--learner spectral: for a spectral start, use --init spectral"
             )
         if self.load is None and not (self.n_components or self.dictionary or self.tagged):
             raise typer.BadParameter("how many states? give -k, or --dictionary, or --tagged")
@@ -276,7 +281,7 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
             if not wanted:
                 raise typer.BadParameter("nothing to tag: give FILE, or --save")
             if self.gold is not None:
-                raise typer.BadParameter("--gold needs FILE, the sentences that it is of")
+                raise typer.BadParameter("--gold needs FILE, the sentences whose tags it holds")
         elif self.file is None:
             if sys.stdin is not None and sys.stdin.isatty():
                 raise typer.BadParameter("no sentences: give a file, or - to type them")
@@ -287,7 +292,7 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
 
             column_index(self.column)
 
-    # what is read
+    # reading
     def read(self, model: HMM | None) -> SentencesRead:
         known, names = None, set[str]()
         if model is None:
@@ -310,37 +315,35 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
         return SentencesRead(text, known, gold)
 
     def _read_tags(self, option: str, path: str) -> Tagged:
-        found = read_tags(path, self.column, self.separator)
-        if not found.names:
+        tagged = read_tags(path, self.column, self.separator)
+        if not tagged.names:
             raise DataError(
                 f"{option} {path}: not a single word has a tag",
-                f"write word{self.separator}TAG (or say another --separator); CoNLL-U has tags in "
-                "UPOS, or in another --column",
+                f"write word{self.separator}TAG (or set --separator); in CoNLL-U, tags are read "
+                "from UPOS, or from the --column you name",
             )
-        return found
+        return tagged
 
     def _check_printable(self, names: Iterable[Any], text: SentenceText | None) -> None:
-        """Raise if tags could not be told apart from each other, or from words, in the output."""
+        """Raise if the output could not be split back into words and tags unambiguously."""
         separator = self.separator
         if not separator or any(letter.isspace() for letter in separator):
             raise DataError(
-                f"--separator {brief(separator)} cannot stand between a word and its tag",
-                "give something without spaces, as / or _",
+                f"--separator {brief(separator)} is empty or contains white space",
+                "use a separator without spaces, such as / or _",
             )
         if text is None or self.json or (text.conllu is not None and not self.states):
             return
         for name in map(str, names):
             if any(letter.isspace() for letter in name):
-                raise DataError(
-                    f"there is a tag {brief(name)}, with a space in it", "print it as --json"
-                )
+                raise DataError(f"the tag {brief(name)} contains white space", "print it as --json")
             if separator in name and not self.states:
                 raise DataError(
-                    f"there is a tag {brief(name)}, with the separator {separator} in it",
-                    "choose another --separator, or print --states alone",
+                    f"the tag {brief(name)} contains the separator {separator}",
+                    "choose another --separator, or print only the --states",
                 )
 
-    # how it is learned
+    # learning
     def make(self, data: SentencesRead) -> HMM:
         from softcount.hmm import HMM
 
@@ -356,10 +359,10 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
         )
 
     def size(self, data: SentencesRead) -> int:
-        return sum(0 if some is None else len(some) for some in (data.text, data.known))
+        return sum(0 if corpus is None else len(corpus) for corpus in (data.text, data.known))
 
     def fit(self, model: HMM, data: SentencesRead, progress: Progress) -> None:
-        """A sentence that cannot be is called by its line."""
+        """Fit the model; an error about a sentence of probability zero names its line."""
         try:
             model.fit(data.join(), on_step=progress)
         except ImpossibleItem as error:
@@ -374,9 +377,9 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
 
         return kind.restore(stored, engine=Local(self.threads))
 
-    # what is answered
+    # predicting
     def answer_stream(self, model: HMM) -> bool:
-        """As sentences come, if nothing is wanted of all together."""
+        """Tag sentences as they arrive, unless an output needs the whole text; return whether."""
         if self.summary or self.gold is not None or self.html is not None:
             return False
         for text in stream_text(self.file or "-", self.format):
@@ -416,26 +419,26 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
 
     def _tag(self, model: HMM, text: SentenceText) -> TaggedSentences:
         named = any(isinstance(name, str) for name in model.states_)
-        if not len(text):  # the end of a CoNLL-U file may be a comment
+        if not len(text):  # a CoNLL-U file may end in a comment, which holds no sentence
             return TaggedSentences(text, [], named)
         from softcount.core.warnings import ImpossibleWarning
 
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ImpossibleWarning)
             states = model.predict(text.sequences, method=self.decode)
-            each = model.predict_proba(text.sequences) if self.proba else None
-        notes = [one.message for one in caught if isinstance(one.message, ImpossibleWarning)]
-        impossible = notes[0].items if notes else ()  # probabilities say the same once more
-        if each is None:
+            gamma = model.predict_proba(text.sequences) if self.proba else None
+        notes = [w.message for w in caught if isinstance(w.message, ImpossibleWarning)]
+        impossible = notes[0].items if notes else ()  # predict_proba repeats predict's warning
+        if gamma is None:
             return TaggedSentences(text, states, named, impossible=impossible)
-        number = {name: k for k, name in enumerate(model.states_)}
+        index = {name: k for k, name in enumerate(model.states_)}
         posteriors = [
-            [min(1.0, float(row[number[name]])) for row, name in zip(p, some, strict=True)]
-            for p, some in zip(each, states, strict=True)
+            [min(1.0, float(row[index[name]])) for row, name in zip(p, path, strict=True)]
+            for p, path in zip(gamma, states, strict=True)
         ]
         return TaggedSentences(text, states, named, posteriors, impossible)
 
-    # what is printed
+    # printing
     def overview(self, found: TagsFound) -> StatesOverview:
         return found.overview
 
@@ -444,15 +447,15 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
             print_text(self._write(found.answers))
 
     def _write(self, answers: TaggedSentences) -> str:
-        """All sentences as they are printed."""
+        """Format all sentences for output."""
         file = answers.text.conllu
         if self.json or self.states or file is None:
             return "".join(f"{line}\n" for line in self._lines(answers))
         text = file.text(answers.states, self.column or ("upos" if answers.named else STATE))
         if answers.posteriors is None:
             return text
-        figures = [[f"{p:.4g}" for p in some] for some in answers.posteriors]
-        return replace(file, lines=text.split("\n")).text(figures, PROBABILITY)
+        numbers = [[f"{p:.4g}" for p in sentence] for sentence in answers.posteriors]
+        return replace(file, lines=text.split("\n")).text(numbers, PROBABILITY)
 
     def _lines(self, answers: TaggedSentences) -> Iterator[str]:
         text = answers.text
@@ -460,11 +463,11 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
             posteriors = None if answers.posteriors is None else answers.posteriors[n]
             words = text.sequences.sentence(n)
             if self.json:
-                one: dict[str, Any] = {"line": text.line(n), "words": list(words)}
-                one["states"] = list(states)
+                record: dict[str, Any] = {"line": text.line(n), "words": list(words)}
+                record["states"] = list(states)
                 if posteriors is not None:
-                    one["probabilities"] = list(posteriors)
-                yield json.dumps(one, ensure_ascii=False)
+                    record["probabilities"] = list(posteriors)
+                yield json.dumps(record, ensure_ascii=False)
                 continue
             parts = list(map(str, states))
             if posteriors is not None:
@@ -483,37 +486,37 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
         sentences: Sequence[Sequence[str]] = ()
         states: Sequence[Any] = ()
         if answers is not None:
-            some = answers.text.sequences
-            sentences, states = [some.sentence(n) for n in range(len(some))], answers.states
+            text = answers.text.sequences
+            sentences, states = [text.sentence(n) for n in range(len(text))], answers.states
         return states_page(found.model, found.overview, sentences, states, title=title)
 
 
 def say(remark: str) -> None:
-    """A remark on stderr, if there is one."""
+    """Print a remark on stderr, unless it is empty."""
     if remark:
         typer.echo(f"softcount: {remark}", err=True)
 
 
 def read_open_tags(text: str | None) -> list[str] | None:
-    """Tags between commas."""
+    """Split a comma-separated list of tags."""
     if text is None:
         return None
     tags = [tag.strip() for tag in text.split(",")]
     if not all(tags):
         raise DataError(
             f"--open-tags {brief(text)} has an empty tag",
-            "give tags with commas between: NOUN,VERB",
+            "separate tags by single commas: NOUN,VERB",
         )
     return tags
 
 
-def remark_on_open_tags(given: Sequence[str] | None, others: Collection[str]) -> str:
-    """Open tags that are nowhere else, for they may be misspelt; empty if there are none.
+def remark_on_open_tags(open_tags: Sequence[str] | None, others: Collection[str]) -> str:
+    """Name the open tags found nowhere else, since they may be misspelt; empty if none are.
 
     >>> remark_on_open_tags(["N", "NUON"], {"N", "V"})
     '--open-tags: NUON is in no dictionary and no tagged sentence, and is taken for a new tag'
     """
-    new = [tag for tag in dict.fromkeys(given or ()) if tag not in others]
+    new = [tag for tag in dict.fromkeys(open_tags or ()) if tag not in others]
     if not new:
         return ""
     are, taken = ("is", "is taken for a new tag") if len(new) == 1 else ("are", "are new tags")
@@ -523,35 +526,35 @@ def remark_on_open_tags(given: Sequence[str] | None, others: Collection[str]) ->
 
 
 def remark_on_dictionary(model: HMM, text: SentenceText) -> str:
-    """How many words of a text the dictionary has; empty if it has all, or if there is none."""
+    """Describe the dictionary's coverage of a text; empty if complete or without dictionary."""
     dictionary, words = model._tags.dictionary, text.sequences
     if dictionary is None or not len(words.tokens):
         return ""
     import numpy as np
 
-    counts, spelt = np.bincount(words.tokens, minlength=len(words.words)), words.words
+    counts, types = np.bincount(words.tokens, minlength=len(words.words)), words.words
     if model.lowercase:
-        spelt = [word.lower() for word in spelt]
-    n = counts[[word in dictionary for word in spelt]].sum()
+        types = [word.lower() for word in types]
+    n = counts[[word in dictionary for word in types]].sum()
     if n == counts.sum():
         return ""
-    more = counts[[word.lower() in dictionary and word not in dictionary for word in spelt]].sum()
+    more = counts[[word.lower() in dictionary and word not in dictionary for word in types]].sum()
     case = f"; with --lowercase it would have {more:,} more" if more else ""
     return f"the dictionary has {n / counts.sum():.1%} of {counts.sum():,} words{case}"
 
 
 def check_same_sentences(gold: Tagged, text: SentenceText, path: str) -> None:
-    """Raise if the gold tags belong to other sentences."""
+    """Raise if the sentences of the gold tags differ from those of the text."""
     given, read = gold.sequences, text.sequences
     hint = "give the same sentences in the same order"
     if len(given) != len(read):
         raise DataError(
-            f"--gold {path}: {len(given):,} sentences, while there are {len(read):,}", hint
+            f"--gold {path} has {len(given):,} sentences, but the text has {len(read):,}", hint
         )
     for n, (ours, theirs) in enumerate(zip(read.lengths, given.lengths, strict=True)):
         if ours != theirs:
             raise DataError(
-                f"--gold {given.name(n)}: {theirs} words, while {read.name(n)} has {ours}", hint
+                f"--gold {given.name(n)} has {theirs} words, but {read.name(n)} has {ours}", hint
             )
     for n in range(len(read)):
         for word, other in zip(read.sentence(n), given.sentence(n), strict=True):
@@ -563,7 +566,7 @@ def check_same_sentences(gold: Tagged, text: SentenceText, path: str) -> None:
 def remark_on_mistakes(
     states: Sequence[Sequence[Any]], gold: Sequence[Sequence[Any]], named: bool
 ) -> str:
-    """The most frequent mistakes; of states without names, which tag each has most often.
+    """List the most frequent confusions; for unnamed states, the majority tag of each.
 
     >>> remark_on_mistakes([["N", "N", "V"]], [["N", "V", "V"]], named=True)
     'most often wrong: V taken for N 1'
@@ -573,7 +576,7 @@ def remark_on_mistakes(
     from softcount.metrics import confusion, mapping
 
     if not named:
-        pairs = sorted(mapping(states, gold).items(), key=lambda one: str(one[0]).rjust(9))
+        pairs = sorted(mapping(states, gold).items(), key=lambda pair: str(pair[0]).rjust(9))
         tags = ", ".join(f"{state} {tag}" for state, tag in pairs)
         return f"the most frequent gold tag of each state: {tags}"
     wrong = confusion(states, gold).most_confused(WRONG)

@@ -1,4 +1,4 @@
-"""The hidden Markov model as the learning loop sees it: families of distributions and E-step."""
+"""The hidden Markov model as the learning loop uses it: parameter families and E-step."""
 
 from __future__ import annotations
 
@@ -30,18 +30,19 @@ from softcount.hmm.gibbs import CollapsedChain, read_priors
 from softcount.hmm.kernels import ChainCounts, MarkovChain, TokenEmissions
 
 START, SECOND, TRANSITIONS = "start", "second", "transitions"
-IMPOSSIBLE = "cannot come about: no sequence of states could have produced it"
+IMPOSSIBLE = "has probability zero: no sequence of states could have produced it"
 REMEDY = "add smoothing, or look at the tags and the dictionary"
 AT_ONCE = 1 << 16
-"""About how many tokens have their posteriors in memory at the same time."""
+"""Approximate number of tokens whose posteriors are in memory at the same time."""
 
 
 class HMMCore(Model):
-    """p(x, z) = p(z_1) Π p(z_i | z_{i−1}) Π p(x_i | z_i) p(end | z_n) (order 1).
+    """A hidden Markov model: p(x, z) = p(z_1) Π p(z_i | z_{i−1}) Π p(x_i | z_i) p(end | z_n).
 
-    Families: "start" (1, K), "transitions" (K, K + 1), the last outcome being the end, and
-    "emissions". Of order 2, "transitions" has K² rows, one for each pair of states, and "second"
-    says what follows the first state. Without ``stop`` there is no such outcome.
+    Families: "start" (1, K), "transitions" (K, K + 1), whose last outcome is the end, and
+    "emissions". At order 2, "transitions" has K² rows, one for each pair of states, and "second"
+    (K, K + 1) has the transitions from the first state. With ``stop=False`` the end is not an
+    outcome.
     """
 
     threads_inside = True
@@ -61,9 +62,9 @@ class HMMCore(Model):
         self.dtype = np.dtype(dtype)
         self.families: dict[str, Family] = {**chain, EMISSIONS: emission.family}
 
-    # tables as compiled loops want them
+    # tables in the layout of the compiled loops
     def make_chain(self, params: Params, temper: float = 1.0) -> MarkovChain:
-        """Start, transitions and ends, each to the power of ``temper``."""
+        """Return start, transition and end probabilities, each to the power of ``temper``."""
         names = (TRANSITIONS,) if self.order == 1 else (TRANSITIONS, SECOND)
         rows = np.concatenate([np.asarray(params[name]) for name in names]) ** temper
         stop = rows[:, -1] if self.stop else np.ones(len(rows))
@@ -72,7 +73,7 @@ class HMMCore(Model):
         return MarkovChain(start, transitions, np.ascontiguousarray(stop), self.order)
 
     def make_trellis(self, params: Params, shard: SentenceShard, threads: int = 1) -> Trellis:
-        """All paths of states through the sentences of a shard, with their probabilities."""
+        """Make the trellis: all state paths through a shard's sentences, with probabilities."""
         table, logs = self.emission.likelihoods(np.asarray(params[EMISSIONS]), shard)
         offsets = np.zeros(len(shard))
         if logs is not None:
@@ -81,9 +82,9 @@ class HMMCore(Model):
         emissions = TokenEmissions(table, shard.rows, shard.sets)
         return Trellis(shard, self.make_chain(params), emissions, offsets, self.dtype, threads)
 
-    # what the loop asks
+    # interface of the learning loop
     def estimate(self, corpus: SentenceCorpus) -> Estimate:
-        """Memory of tables, likelihoods and posteriors; floating-point operations of an E-step."""
+        """Estimate the memory of all arrays, and the floating-point operations of an E-step."""
         shard, K = corpus.everything, self.n_states
         n, entries = shard.n_tokens, sum(map(n_entries, self.families.values()))
         vectors = shard.observed.ndim > 1
@@ -99,7 +100,7 @@ class HMMCore(Model):
         )
 
     def expect(self, params: Params, shard: SentenceShard, how: EStep, local: Any = None) -> Stats:
-        """Counts and log-likelihood of a shard; a sentence of probability zero is an error."""
+        """Run the E-step on a shard; a sentence of probability zero is an error."""
         trellis = heated = self.make_trellis(params, shard, how.threads)
         if how.temper != 1.0:
             table = trellis.emissions.table**how.temper
@@ -138,31 +139,31 @@ class HMMCore(Model):
         )
 
     def arrange_counts(self, shard: SentenceShard, counts: ChainCounts) -> dict[str, Counts]:
-        """Expected counts by family, in the shapes that the families take."""
+        """Arrange expected counts by family, in the families' shapes."""
         rows = counts.transitions
         if self.stop:
             rows = np.concatenate([rows, counts.stop[:, None]], axis=1)
         n_pairs = len(rows) - self.n_states if self.order == 2 else len(rows)
-        found: dict[str, Counts] = {START: counts.start[None], TRANSITIONS: rows[:n_pairs]}
+        arranged: dict[str, Counts] = {START: counts.start[None], TRANSITIONS: rows[:n_pairs]}
         if self.order == 2:
-            found[SECOND] = rows[n_pairs:]
-        found[EMISSIONS] = self.emission.counts(shard, counts.posteriors)
-        return found
+            arranged[SECOND] = rows[n_pairs:]
+        arranged[EMISSIONS] = self.emission.counts(shard, counts.posteriors)
+        return arranged
 
     def collapse(
         self, shards: Sequence[SentenceShard], params: Params, stream: int
     ) -> CollapsedChain:
-        """The collapsed sampler, which starts from states drawn given ``params``."""
+        """Make the collapsed sampler, starting from states drawn given ``params``."""
         plain = isinstance(self.emission, WordEmission)
         if not plain or not isinstance(self.emission.family, Categorical):
             raise LearnerError(
-                "there is no collapsed sampler for such emissions", "use Gibbs(), which takes all"
+                "collapsed sampling needs emissions='table'", "use Gibbs(), which takes any"
             )
         (shard,) = shards
         if np.any(shard.weights != 1.0):
             raise LearnerError(
-                "a collapsed sampler takes every sentence once: there can be no weights",
-                "use Gibbs(), or leave the weights out",
+                "collapsed sampling does not support sample_weight: every sentence counts once",
+                "use Gibbs(), or omit the weights",
             )
         priors = read_priors(self.families)
         (states,), logs = self.make_trellis(params, shard).draw_paths(stream)
@@ -171,29 +172,29 @@ class HMMCore(Model):
         return CollapsedChain(priors, shard.observed, shard.indptr, states, shard.sets, allowed)
 
     def totals(self, shard: SentenceShard) -> dict[str, float]:
-        """Every sentence that is not empty has a start."""
+        """Return known totals of counts: every non-empty sentence has one start."""
         return {START: float(shard.weights[np.diff(shard.indptr) > 0].sum())}
 
     def params(self, given: Mapping[str, Any]) -> dict[str, Array]:
-        """Start values as arrays of the families' shapes."""
+        """Return initial parameters as arrays of the families' shapes."""
         return start_tables(given, self.families)
 
 
 TABLES = (START, SECOND, TRANSITIONS, EMISSIONS)
-ROWS = "give names of states (of order 2, pairs of them), numbers of rows, or a truth value a row"
+ROWS = "give names of states (pairs of names at order 2), row indices, or one boolean per row"
 MOST_TRANSITIONS = 1 << 28
 """Maximum number of entries in a table of transitions: 2 GB."""
 LONG = 200
-"""`compute_occupancy` stops after so many tokens of a sentence."""
+"""Number of positions of a sentence that `compute_occupancy` sums over."""
 
 
 @dataclass(frozen=True)
 class TableConstraints:
     """Constraints on tables: structural zeros, frozen rows, tied rows.
 
-    ``zero``    table → where its entries are zero
-    ``frozen``  table → which rows stay as they begin, or True: all
-    ``tied``    table → a number for each row: rows of the same number are one
+    ``zero``    table → mask of the entries fixed at zero
+    ``frozen``  table → rows kept at their initial values, or True: all
+    ``tied``    table → a group number for each row: rows of one group share their parameters
     ``tags``    the names of states
     """
 
@@ -204,51 +205,56 @@ class TableConstraints:
 
     @classmethod
     def read(cls, zero: Any, frozen: Any, tied: Any, tags: TagConstraints) -> TableConstraints:
-        """Read the settings as users give them; ``frozen`` may also be names of tables."""
+        """Read the user's settings; ``frozen`` may also be a name or names of tables."""
         if isinstance(frozen, str):
             frozen = [frozen]
         if isinstance(frozen, Collection) and not isinstance(frozen, Mapping):
             frozen = dict.fromkeys(frozen, True)
-        for title, some in (("zero", zero), ("frozen", frozen), ("tied", tied)):
-            if some is not None and not isinstance(some, Mapping):
-                raise LearnerError(f"{title}={brief(some)}", "give a mapping from tables to rows")
-            strange = set(some or ()) - set(TABLES)
-            if strange:
+        for title, setting in (("zero", zero), ("frozen", frozen), ("tied", tied)):
+            if setting is not None and not isinstance(setting, Mapping):
                 raise LearnerError(
-                    f"{title} speaks of a table {brief(sorted(strange)[0])}",
+                    f"{title}={brief(setting)} is not a mapping",
+                    "give a mapping from tables to rows",
+                )
+            unknown = set(setting or ()) - set(TABLES)
+            if unknown:
+                raise LearnerError(
+                    f"{title} names an unknown table {brief(sorted(unknown)[0])}",
                     f"tables are {', '.join(TABLES)}",
                 )
         return cls(zero or {}, frozen or {}, tied or {}, tags)
 
     def check_unconstrained(self, name: str, what: str) -> None:
-        """Raise if there are constraints on a table that cannot have any."""
+        """Raise if there are constraints on a table that does not support any."""
         if name in {*self.zero, *self.frozen, *self.tied}:
-            raise LearnerError(f"{what} cannot be fixed", f"leave out {name}")
+            raise LearnerError(
+                f"{what} cannot be constrained", f"omit {name} from zero, frozen and tied"
+            )
 
     def make_family(self, name: str, shape: tuple[int, int], prior: float) -> Categorical:
         """Make the family of a table, with its constraints."""
         zero = self.zero.get(name)
-        mask = None if zero is None else ~_read_truths(f"zero[{name!r}]", zero, shape)
+        mask = None if zero is None else ~_read_mask(f"zero[{name!r}]", zero, shape)
         held = self.find_frozen(name, shape[0]) if name in self.frozen else None
         return Categorical(shape, prior, mask, held, self.tied.get(name))
 
     def find_frozen(self, name: str, n_rows: int) -> BoolArray:
-        """Which rows of a table are frozen, (rows,)."""
-        given, title = self.frozen.get(name, False), f"frozen[{name!r}]"
-        if isinstance(given, bool):
-            return np.full(n_rows, given)
-        if not isinstance(given, Iterable):
-            raise LearnerError(f"{title}={brief(given)}", ROWS)
-        each = [given] if isinstance(given, str) else list(given)
-        if each and all(isinstance(one, bool | np.bool_) for one in each):
-            return _read_truths(title, each, (n_rows,))
-        rows = [self._find_row(title, one, n_rows) for one in each]
-        if len(set(rows)) < len(rows):  # ones and noughts, most likely
-            raise LearnerError(f"{title}={brief(given)} has a row twice", ROWS)
+        """Return the mask of the frozen rows of a table, (rows,)."""
+        setting, title = self.frozen.get(name, False), f"frozen[{name!r}]"
+        if isinstance(setting, bool):
+            return np.full(n_rows, setting)
+        if not isinstance(setting, Iterable):
+            raise LearnerError(f"{title}={brief(setting)} does not name rows", ROWS)
+        entries = [setting] if isinstance(setting, str) else list(setting)
+        if entries and all(isinstance(entry, bool | np.bool_) for entry in entries):
+            return _read_mask(title, entries, (n_rows,))
+        rows = [self._find_row(title, entry, n_rows) for entry in entries]
+        if len(set(rows)) < len(rows):  # most likely a mask of ones and zeros, not indices
+            raise LearnerError(f"{title}={brief(setting)} has a row twice", ROWS)
         return np.isin(np.arange(n_rows), rows)
 
     def _find_row(self, title: str, given: Any, n_rows: int) -> int:
-        """The number of a row, by its number, or by the state (of order 2, the two) before it."""
+        """Return the index of a row, given its index or its state (at order 2, pair of states)."""
         k, row, names = self.tags.n_states, 0, []
         if isinstance(given, int | np.integer) and 0 <= given < n_rows:
             return int(given)
@@ -266,14 +272,16 @@ class TableConstraints:
         return row
 
 
-def _read_truths(title: str, given: Any, shape: tuple[int, ...]) -> BoolArray:
-    """Read an array of truth values of a given shape."""
+def _read_mask(title: str, given: Any, shape: tuple[int, ...]) -> BoolArray:
+    """Read a boolean array of a given shape."""
     try:
         values = np.asarray(given)
     except ValueError:
         values = np.empty(0)  # ragged
     if values.shape != shape or values.dtype.kind not in "bui":
-        raise LearnerError(f"{title} has not the shape {shape}", "give truth values")
+        raise LearnerError(
+            f"{title} is not a boolean array of shape {shape}", f"give booleans of shape {shape}"
+        )
     return values.astype(np.bool_)
 
 
@@ -282,8 +290,8 @@ def check_n_states(n_states: int, order: int) -> None:
     if n_states ** (order + 1) > MOST_TRANSITIONS:
         most = int((MOST_TRANSITIONS + 0.5) ** (1.0 / (order + 1)))
         raise LearnerError(
-            f"{n_states:,} states of order {order} have too many transitions",
-            f"use {most:,} states at most",
+            f"{n_states:,} states at order {order} have too many transitions",
+            f"use at most {most:,} states",
         )
 
 
@@ -294,7 +302,7 @@ def make_chain_families(
     check_n_states(n_states, order)
     fixed = {*constraints.zero, *constraints.frozen, *constraints.tied}
     if order == 1 and SECOND in fixed:
-        raise LearnerError(f"there is no table {SECOND!r} of order 1", "leave it out, or order=2")
+        raise LearnerError(f"there is no table {SECOND!r} at order 1", "omit it, or set order=2")
     outcomes = n_states + stop
     families = {START: constraints.make_family(START, (1, n_states), prior)}
     if order == 2:
@@ -305,18 +313,18 @@ def make_chain_families(
 
 
 def compute_occupancy(params: Params, n_states: int, order: int) -> FloatArray:
-    """Expected share of each state among the tokens of generated sentences, (states,)."""
+    """Compute the expected proportion of each state among generated tokens, (states,)."""
     start = np.asarray(params[START]).reshape(-1)
     rows = np.asarray(params[TRANSITIONS])[:, :n_states]
     transitions = rows.reshape(*[n_states] * order, n_states)
-    share = start.copy()
+    expected = start.copy()
     here = start if order == 1 else start[:, None] * np.asarray(params[SECOND])[:, :n_states]
     for _ in range(LONG):
         if order == 1:
             here = here @ transitions
-            share += here
+            expected += here
         else:
-            share += here.sum(axis=0)
+            expected += here.sum(axis=0)
             here = np.einsum("tu,tuv->uv", here, transitions)
-    total: FloatArray = share / share.sum()
-    return total
+    proportions: FloatArray = expected / expected.sum()
+    return proportions

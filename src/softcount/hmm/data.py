@@ -30,22 +30,22 @@ from softcount.text.vocabulary import is_sound
 LANES, ROWS = 128, 1 << 13
 """Maximum numbers of sentences and of tokens in a pack; one longer sentence is a pack too."""
 SPARSE = 4.0
-"""Loops over lists of states are used if these have this many times fewer transitions than
-matrices."""
+"""Lists of allowed states are used instead of matrices if they have this many times fewer
+transitions."""
 
 
 @dataclass(frozen=True, eq=False)
 class StateSets:
-    """Sets of states that tokens may be in; set 0 has all of them.
+    """Sets of states allowed at tokens; set 0 is the set of all states.
 
-    ``allowed``  whether a state is in a set
+    ``allowed``  membership mask, (sets, states)
     """
 
     allowed: BoolArray  # (sets, states)
 
     @classmethod
     def all_of(cls, n_states: int) -> StateSets:
-        """Only the set of all states."""
+        """Make the sets of an unconstrained model: only the set of all states."""
         return cls(np.ones((1, n_states), np.bool_))
 
     @property
@@ -54,23 +54,23 @@ class StateSets:
 
     @cached_property
     def sizes(self) -> IntArray:
-        """How many states each set has."""
+        """The number of states in each set, (sets,)."""
         sizes: IntArray = self.allowed.sum(axis=1)
         return sizes
 
     @cached_property
     def lists(self) -> StateLists:
-        """The states of each set."""
+        """The states of each set, as lists."""
         indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.sizes)])
         return StateLists(indptr, np.append(np.nonzero(self.allowed)[1], 0))
 
 
 @dataclass(frozen=True, eq=False)
 class TokenKinds:
-    """Tokens of one kind have the same row of emissions, and may be in the same states.
+    """Equivalence classes of tokens: same emission row and same set of allowed states.
 
     ``of_tokens``       the kind of each token
-    ``rows``, ``sets``  the row and the set of each kind
+    ``rows``, ``sets``  the emission row and the set of states of each kind
     """
 
     of_tokens: IntArray  # (tokens,)
@@ -80,9 +80,10 @@ class TokenKinds:
 
     @cached_property
     def cells(self) -> tuple[IntArray, IntArray, IntArray]:
-        """A cell for each state that tokens of a kind may be in: see `few_states`.
+        """Cells, one for each state allowed to the tokens of a kind: see `few_states`.
 
-        Gives where the cells of each kind begin, (kinds + 1,); and their kinds and states, (cells,)
+        Returns the index pointer of the cells by kind, (kinds + 1,), and the kind and the state of
+        each cell, (cells,) each.
         """
         lists, sizes = self.states.lists, self.states.sizes[self.sets]
         indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
@@ -93,14 +94,14 @@ class TokenKinds:
 
 @dataclass(frozen=True, eq=False)
 class SentenceShard:
-    """Some sentences, and what is known of their states.
+    """A set of sentences with the states allowed at their tokens.
 
-    ``numbers``    the sentences' numbers in the corpus
-    ``observed``   numbers of words, or vectors
-    ``indptr``     sentence n has the tokens ``indptr[n]`` to ``indptr[n + 1]``
-    ``sets``       which set of ``states`` each token may be in
-    ``weights``    how often each sentence counts
-    ``new_words``  words that are new to the model; their numbers come after those that are not
+    ``numbers``    indices of the sentences in the corpus
+    ``observed``   word indices, or vectors
+    ``indptr``     sentence n has the tokens ``indptr[n]`` to ``indptr[n + 1]`` (exclusive)
+    ``sets``       index into ``states`` of the set allowed at each token
+    ``weights``    weight of each sentence
+    ``new_words``  words not in the model's vocabulary; their indices follow those of the vocabulary
     """
 
     numbers: IntArray  # (sentences,)
@@ -120,7 +121,7 @@ class SentenceShard:
 
     @cached_property
     def rows(self) -> IntArray:
-        """Each token's row of emissions: its word's, or its own."""
+        """The emission row of each token: that of its word or, for vectors, its own."""
         if self.observed.ndim > 1:
             return np.arange(self.n_tokens)
         words: IntArray = self.observed.astype(np.int64)
@@ -128,7 +129,7 @@ class SentenceShard:
 
     @cached_property
     def kinds(self) -> TokenKinds:
-        """The kinds of tokens."""
+        """The tokens grouped by emission row and set of allowed states."""
         n_sets = len(self.states.allowed)
         pairs, of_tokens = np.unique(self.rows * n_sets + self.sets, return_inverse=True)
         return TokenKinds(of_tokens, pairs // n_sets, pairs % n_sets, self.states)
@@ -140,7 +141,7 @@ class SentenceShard:
 
     @cached_property
     def is_sparse(self) -> bool:
-        """Whether tokens may be in so few states that lists of them are faster than matrices."""
+        """Whether so few states are allowed that lists of them are faster than matrices."""
         sizes = self.states.sizes[self.sets].astype(float)
         transitions = float(sizes[:-1] @ sizes[1:]) + float(sizes.sum())
         return SPARSE * transitions < self.n_tokens * self.states.n_states**2
@@ -152,16 +153,16 @@ class SentenceShard:
 
     @cached_property
     def squares(self) -> FloatArray:
-        """Σ w x² of vectors, for each dimension."""
-        found: FloatArray = self.token_weights @ self.observed**2
-        return found
+        """Σ w x² of the vectors, (dimensions,)."""
+        sums: FloatArray = self.token_weights @ self.observed**2
+        return sums
 
 
 @dataclass(frozen=True, eq=False)
 class SentenceCorpus:
     """The corpus of a hidden Markov model: one shard of all sentences, or mini-batches.
 
-    ``name_of``  what messages call a sentence
+    ``name_of``  function from a sentence's index to its name in messages
     """
 
     everything: SentenceShard
@@ -173,10 +174,10 @@ class SentenceCorpus:
     def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[SentenceShard]:
         if batch_size is None:
             return [self.everything]
-        return [self.select(some) for some in split_items(len(self), len(self), batch_size, seed)]
+        return [self.select(batch) for batch in split_items(len(self), len(self), batch_size, seed)]
 
     def select(self, numbers: IntArray) -> SentenceShard:
-        """A shard of these sentences."""
+        """Make a shard of these sentences."""
         whole = self.everything
         lengths = np.diff(whole.indptr)[numbers]
         indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
@@ -205,28 +206,28 @@ def sentence_weights(
         weights = np.asarray(given, dtype=float)
     except (TypeError, ValueError, OverflowError):
         weights = np.full(n, np.nan)
-    hint = f"give {n} numbers, none of them negative"
+    hint = f"give {n} non-negative numbers"
     if weights.shape != (n,):
         raise DataError(f"sample_weight has the shape {weights.shape}", hint)
     return without_dust(weights, "sample_weight", hint, most, least)
 
 
-# What is known of states beforehand: tags of some words, sets of tags, a dictionary of tags.
+# Supervision: tags of some words, sets of possible tags, a tag dictionary.
 
 VECTORS = Units("sequence", "vector")
 CHOICES = (set, frozenset, list, tuple)
-"""Types that a set of tags may be given as."""
+"""Types accepted as a set of tags."""
 
 
 class StateSetBuilder:
-    """Different sets of states, each with a number; number 0 has all states."""
+    """Builder of `StateSets`: numbers distinct sets of states; number 0 is the set of all."""
 
     def __init__(self, n_states: int) -> None:
         self.n_states = n_states
         self._numbers: dict[tuple[int, ...], int] = {tuple(range(n_states)): 0}
 
     def number(self, states: Iterable[int]) -> int:
-        """The number of a set, a new one if the set is new."""
+        """Return the number of a set, adding it if it is new."""
         return self._numbers.setdefault(tuple(sorted(set(states))), len(self._numbers))
 
     def build(self) -> StateSets:
@@ -239,9 +240,10 @@ class StateSetBuilder:
 
 @dataclass(frozen=True, eq=False)
 class TagSupervision:
-    """Tags as users give them: known tags, and sets of possible ones.
+    """Supervision given by the user: known tags, and sets of possible tags.
 
-    ``choices``  token → names of the tags that it may have
+    ``text``     the sentences with their known tags
+    ``choices``  token → names of its possible tags
     """
 
     text: Tagged
@@ -272,7 +274,7 @@ class TagSupervision:
 
     @property
     def names(self) -> set[str]:
-        """All tags that are mentioned."""
+        """All tags that occur."""
         return set(self.text.names).union(*self.choices.values())
 
 
@@ -281,43 +283,43 @@ Choices = dict[tuple[int, int], Collection[str]]
 
 
 def _by_token(choices: Choices, indptr: IntArray) -> dict[int, Collection[str]]:
-    """Sets of tags by token."""
-    return {int(indptr[n]) + i: some for (n, i), some in choices.items()}
+    """Re-key sets of tags from (sentence, word) to token."""
+    return {int(indptr[n]) + i: names for (n, i), names in choices.items()}
 
 
 def _split_choices(tags: Any, units: Units) -> tuple[list[Any], Choices]:
-    """Split tags into plain ones, with None in place of sets, and the sets."""
+    """Split tags into plain tags, with None in place of sets, and the sets."""
     plain: list[Any] = []
     choices: Choices = {}
-    hint = f"give for each {units.token} a tag, a set of tags that it may have, or None: any"
+    hint = f"give for each {units.token} a tag, a set of possible tags, or None for any"
     if not isinstance(tags, Iterable):
-        raise DataError(f"tags={brief(tags)}", hint)
+        raise DataError(f"tags={brief(tags)} is not a list", hint)
     for n, sentence in enumerate(tags):
         if sentence is None or not isinstance(sentence, Iterable) or isinstance(sentence, str):
-            plain.append(sentence)  # nothing, or what `tagged` complains of
+            plain.append(sentence)  # None; anything else is rejected by `tagged`
             continue
-        own = list(sentence)
-        plain.append(own)
-        for i, some in enumerate(own):
-            if not isinstance(some, CHOICES):
+        word_tags = list(sentence)
+        plain.append(word_tags)
+        for i, names in enumerate(word_tags):
+            if not isinstance(names, CHOICES):
                 continue
             where = f"{units.token} {i} of {units.sequence} {n}"
-            if not some:
-                raise DataError(f"{where} may have no tag at all", hint)
-            for tag in some:
+            if not names:
+                raise DataError(f"{where} has an empty set of possible tags", hint)
+            for tag in names:
                 if not isinstance(tag, str | int | np.integer) or str(tag) in ("", "-1"):
-                    raise DataError(f"{where} may have the tag {brief(tag)}", hint)
-            choices[n, i], own[i] = frozenset(map(str, some)), None
+                    raise DataError(f"{where} has an invalid possible tag {brief(tag)}", hint)
+            choices[n, i], word_tags[i] = frozenset(map(str, names)), None
     return plain, choices
 
 
 @dataclass(frozen=True, eq=False)
 class TagConstraints:
-    """Names of states, and which of them words may have.
+    """Names of states, and the states allowed for words.
 
-    ``names``       names of the first states; the others have none
-    ``dictionary``  word → tags; None: any word may have any
-    ``open_tags``   what words may have that are not in the dictionary; None: any
+    ``names``       names of the first states; the others are unnamed
+    ``dictionary``  word → possible tags; None: any word may have any tag
+    ``open_tags``   possible tags of words not in the dictionary; None: any
     """
 
     names: Sequence[str]
@@ -334,22 +336,24 @@ class TagConstraints:
         open_tags: Any = None,
         lowercase: bool = False,
     ) -> TagConstraints:
-        """Name the states by all tags that are mentioned, in alphabetical order."""
-        given = None if dictionary is None else tag_dictionary(dictionary)
-        if given is not None and lowercase:  # all tags of a word, whatever case it came in
+        """Name the states after all tags that occur, in alphabetical order."""
+        lexicon = None if dictionary is None else tag_dictionary(dictionary)
+        if lexicon is not None and lowercase:  # the union of the tags of all spellings
             lower: dict[str, dict[str, None]] = {}
-            for word, tags in given.items():
+            for word, tags in lexicon.items():
                 lower.setdefault(word.lower(), {}).update(dict.fromkeys(tags))
-            given = {word: list(tags) for word, tags in lower.items()}
+            lexicon = {word: list(tags) for word, tags in lower.items()}
         others = [open_tags] if isinstance(open_tags, str) else open_tags
         others = list(others) if isinstance(others, Iterable) else [others]
         others = [] if open_tags is None else others
         for tag in others:
             if not is_sound(tag):
-                raise DataError(f"open_tags has {brief(tag)}", "give names of tags, or None: any")
-        names = sorted({*mentioned, *others}.union(*(given or {}).values()))
+                raise DataError(
+                    f"open_tags has {brief(tag)}", "give names of tags, or None for any tag"
+                )
+        names = sorted({*mentioned, *others}.union(*(lexicon or {}).values()))
         needed = len(names)
-        if names and all(map(_is_number, names)):  # states are called by their numbers
+        if names and all(map(_is_number, names)):  # the tags are state numbers
             names, needed = [], max(map(int, names)) + 1
         if n_states is None and not needed:
             raise DataError(
@@ -358,12 +362,12 @@ class TagConstraints:
         if n_states is not None and n_states < needed:
             raise DataError(
                 f"there are {needed} tags, but n_components={n_states}",
-                "leave n_components out, or give at least as many",
+                f"omit n_components, or give at least {needed}",
             )
-        return cls(names, n_states or needed, given, others or None)
+        return cls(names, n_states or needed, lexicon, others or None)
 
     def allow(self, supervision: TagSupervision) -> tuple[IntArray, StateSets]:
-        """The set of states that each token may be in, and all sets."""
+        """Return the number of the set of states allowed at each token, and all sets."""
         builder, tagged_text = StateSetBuilder(self.n_states), supervision.text
         text, names, tags = tagged_text.sequences, tagged_text.names, tagged_text.tags
         sets = np.zeros(len(text.tokens), np.int32)
@@ -376,27 +380,27 @@ class TagConstraints:
                 if word in self.dictionary:
                     of_word[w] = builder.number(map(self.number, self.dictionary[word]))
             sets = of_word[text.tokens]
-        if names:  # a tag that is known is a set of one
+        if names:  # a known tag is a singleton set
             of_tag = np.zeros(len(names), np.int32)
             for tag in np.unique(tags[tags >= 0]).tolist():
                 of_tag[tag] = builder.number([self.number(names[tag])])
             sets = np.where(tags >= 0, of_tag[np.maximum(tags, 0)], sets)
-        for token, some in supervision.choices.items():
-            sets[token] = builder.number(map(self.number, some))
+        for token, possible in supervision.choices.items():
+            sets[token] = builder.number(map(self.number, possible))
         return sets.astype(np.int32), builder.build()
 
     @property
     def states(self) -> list[Any]:
-        """All states: those with names first, then the others by number."""
+        """All states: named ones first, then the others by number."""
         return [*self.names, *range(len(self.names), self.n_states)]
 
     def name_states(self, states: IntArray) -> list[Any]:
-        """Names of states; numbers of those without one."""
+        """Convert state numbers to names; unnamed states keep their numbers."""
         numbers, names = states.tolist(), self.names
         return [names[k] if k < len(names) else k for k in numbers] if names else numbers
 
     def number(self, name: str) -> int:
-        """The number of the state that a tag names."""
+        """Return the number of the state named by a tag."""
         if not self.names and _is_number(name) and int(name) < self.n_states:
             return int(name)
         if name not in self._numbers:
@@ -404,7 +408,7 @@ class TagConstraints:
         return self._numbers[name]
 
     def state(self, given: Any) -> int:
-        """The number of a state, given its tag or its number."""
+        """Return the number of a state, given its tag or its number."""
         if isinstance(given, int | np.integer) and 0 <= given < self.n_states:
             return int(given)
         if not isinstance(given, str):
@@ -417,6 +421,6 @@ class TagConstraints:
 
 
 def _is_number(name: str) -> bool:
-    """Whether a tag is the number of a state."""
+    """Return whether a tag is a state number."""
     plain = name.isascii() and name.isdecimal() and len(name) < 7
     return plain and str(int(name)) == name

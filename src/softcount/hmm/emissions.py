@@ -1,7 +1,7 @@
-"""What states emit: words, by a table or by features of words; or vectors.
+"""Emission distributions: words, by a table or by features; or vectors.
 
-An emission says p(x_i | z_i = k) of each token of a shard, and how posteriors of states become the
-counts of its family.
+An emission computes p(x_i | z_i = k) of each token of a shard, and turns posteriors of states into
+the sufficient statistics of its family.
 """
 
 from __future__ import annotations
@@ -25,38 +25,38 @@ from softcount.mixture.data import Points
 from softcount.text.tokenise import endings, marks
 
 EMISSIONS = "emissions"
-"""The family's name."""
+"""Name of the family of emissions."""
 UNSEEN = 1e-9
-"""p(unseen word | state), if no word was seen once."""
+"""p(unseen word | state) if no word was seen exactly once."""
 
 
 class StateEmission(Protocol):
-    """p(token | state)."""
+    """An emission distribution p(token | state)."""
 
     @property
     def family(self) -> Family:
-        """The distributions."""
+        """The family of distributions, one for each state."""
 
     def likelihoods(
         self, params: FloatArray, shard: SentenceShard
     ) -> tuple[FloatArray, FloatArray | None]:
-        """Rows of p(token | state), padded; and logs to be added, one per row (None: zero)."""
+        """Compute rows of p(token | state), padded, and a log scale to add per row (None: 0)."""
 
     def log_likelihoods(self, params: FloatArray, shard: SentenceShard) -> FloatArray:
-        """log p(token | state), (tokens, states); −inf only for what is truly impossible."""
+        """Compute log p(token | state), (tokens, states); −inf only if truly impossible."""
 
     def counts(self, shard: SentenceShard, posteriors: FloatArray) -> FloatArray:
-        """Sufficient statistics, from the sums of posteriors of each row, (rows, states)."""
+        """Compute sufficient statistics from posteriors summed by row, (rows, states)."""
 
     def magnitude(self, params: FloatArray, shard: SentenceShard) -> float:
-        """The magnitude of `softcount.core.types.Stats`."""
+        """Compute the ``magnitude`` of `softcount.core.types.Stats`."""
 
 
 class WordEmission:
-    """A word is a number; row w of the likelihoods is p(w | state), new words come last.
+    """Emission of words by a table: row w of the likelihoods is p(w | state), new words last.
 
     ``shape``   (states, words)
-    ``unseen``  p(unseen word | state), (states,); None: alike in all states
+    ``unseen``  p(unseen word | state), (states,); None: `UNSEEN` in all states
     """
 
     def __init__(self, family: Categorical | LogLinear, shape: tuple[int, int]) -> None:
@@ -64,7 +64,7 @@ class WordEmission:
         self.unseen: FloatArray | None = None
 
     def table(self, params: FloatArray) -> FloatArray:
-        """p(word | state), (states, words)."""
+        """Return p(word | state), (states, words)."""
         if isinstance(self.family, LogLinear):
             return self.family.table(params).reshape(self.shape)
         return params
@@ -89,21 +89,21 @@ class WordEmission:
         return by_state.reshape(-1) if isinstance(self.family, LogLinear) else by_state
 
     def magnitude(self, params: FloatArray, shard: SentenceShard) -> float:
-        """All terms are logarithms of probabilities, of one sign."""
+        """Return 0: all terms are log-probabilities, of one sign, so nothing cancels."""
         return 0.0
 
 
 def estimate_unseen(
     table: FloatArray, occupancy: FloatArray, frequencies: IntArray
 ) -> FloatArray | None:
-    """p(unseen word | state): words seen once speak for those never seen; None if there are none.
+    """Estimate p(unseen word | state), (states,), from words seen once; None if there are none.
 
-    p(unseen | k) = n₁/n p(k | seen once) / p(k): the share of words seen once is what unseen ones
-    may expect (Good 1953), dealt out to states as these words are.
+    p(unseen | k) = n₁/n p(k | seen once) / p(k): the proportion of tokens whose word was seen once
+    estimates the probability of unseen words (Good 1953), distributed over states as these are.
 
     ``table``        p(word | state), (states, words)
-    ``occupancy``    the share of each state among tokens, (states,)
-    ``frequencies``  how often each word was seen, (words,)
+    ``occupancy``    proportion of each state among tokens, (states,)
+    ``frequencies``  training count of each word, (words,)
     """
     once = np.flatnonzero(frequencies == 1)
     if not len(once):
@@ -123,9 +123,9 @@ def expect_uncounted(
     shard: SentenceShard,
     posteriors: FloatArray,
 ) -> Uncounted:
-    """E[log p] of words that are not in the table, which the family does not count.
+    """Compute E[log p] of words that are not in the table, which the family does not count.
 
-    ``posteriors``  their sums for each row of the likelihoods, (rows, states)
+    ``posteriors``  summed by row of the likelihoods, (rows, states)
     """
     new = len(shard.new_words)
     if not new:
@@ -139,11 +139,11 @@ def expect_uncounted(
     return Uncounted(here, here if against is None else expect(against))
 
 
-# Features of words: what a word looks like says something of its state, seen or not.
+# Features of words: the form of a word is evidence of its state, whether it was seen or not.
 
 
 def extract_features(word: str) -> Iterator[str]:
-    """Features of what a word looks like: its endings, case, digits and hyphens.
+    """Yield the features of a word's form: its suffixes, case, digits and hyphens.
 
     >>> sorted(extract_features("Re-elected2"))
     ['-', '-2', '-d2', '-ed2', '0', 'A']
@@ -153,52 +153,53 @@ def extract_features(word: str) -> Iterator[str]:
 
 
 class WordFeatures:
-    """The features of a vocabulary: what words look like, and each word that came twice itself.
+    """Features of a vocabulary: the form of words, and an indicator of each word seen twice.
 
-    A word that came once has no feature of its own: what it looks like must explain it, as it must
-    explain words that never came.
+    A word seen once has no indicator of its own: its form must explain it, as it must explain
+    unseen words.
 
     ``of_words``  (words, features)
     """
 
     def __init__(self, words: Sequence[str], frequencies: IntArray) -> None:
-        found = [list(extract_features(word)) for word in words]
-        names = sorted({name for some in found for name in some})
+        features = [list(extract_features(word)) for word in words]
+        names = sorted({name for word_features in features for name in word_features})
         self._numbers = {name: number for number, name in enumerate(names)}
-        again = np.flatnonzero(frequencies > 1)
-        self.n_features = len(names) + len(again)
-        own = {int(w): len(names) + n for n, w in enumerate(again)}
+        repeated = np.flatnonzero(frequencies > 1)
+        self.n_features = len(names) + len(repeated)
+        indicators = {int(w): len(names) + n for n, w in enumerate(repeated)}
         columns = [
-            [self._numbers[name] for name in some] + ([own[w]] if w in own else [])
-            for w, some in enumerate(found)
+            [self._numbers[name] for name in word_features]
+            + ([indicators[w]] if w in indicators else [])
+            for w, word_features in enumerate(features)
         ]
         self.of_words = self._make_matrix(columns)
 
     def of_new(self, words: Sequence[str]) -> csr_matrix:
-        """Features of words that are not in the vocabulary, (words, features)."""
+        """Return the features of words that are not in the vocabulary, (words, features)."""
         numbers = self._numbers
-        found = [[numbers[f] for f in extract_features(w) if f in numbers] for w in words]
-        return self._make_matrix(found)
+        columns = [[numbers[f] for f in extract_features(w) if f in numbers] for w in words]
+        return self._make_matrix(columns)
 
     def _make_matrix(self, columns: Sequence[Sequence[int]]) -> csr_matrix:
-        indptr = np.concatenate([[0], np.cumsum([len(some) for some in columns], dtype=np.int64)])
-        indices = np.array([column for some in columns for column in some], dtype=np.int64)
+        indptr = np.concatenate([[0], np.cumsum([len(row) for row in columns], dtype=np.int64)])
+        indices = np.array([column for row in columns for column in row], dtype=np.int64)
         shape = (len(columns), self.n_features)
         return csr_matrix((np.ones(len(indices)), indices, indptr), shape=shape)
 
 
 class FeatureEmission(WordEmission):
-    """p(w | k) ∝ exp(v_k · f(w)): every state has a weight for each feature.
+    """Log-linear emission: p(w | k) ∝ exp(v_k · f(w)), with a weight per state and feature.
 
-    Berg-Kirkpatrick et al. (2010), "Painless unsupervised learning with features". A word that
-    never came has the same form, by its features.
+    Berg-Kirkpatrick et al. (2010), "Painless unsupervised learning with features". Unseen words
+    have the same formula, by their features.
     """
 
     def __init__(self, features: WordFeatures, n_states: int, n_words: int, l2: float) -> None:
         self.features = features
-        every = kron(identity(n_states, format="csr"), features.of_words, format="csr")
-        borders = np.arange(n_states + 1) * n_words
-        super().__init__(LogLinear(borders, every, l2), (n_states, n_words))
+        design = kron(identity(n_states, format="csr"), features.of_words, format="csr")
+        indptr = np.arange(n_states + 1) * n_words
+        super().__init__(LogLinear(indptr, design, l2), (n_states, n_words))
 
     def likelihoods(
         self, params: FloatArray, shard: SentenceShard
@@ -216,7 +217,7 @@ class FeatureEmission(WordEmission):
 
 
 class GaussianEmission:
-    """Each token is a vector, scattered about the centre of its state."""
+    """Emission of vectors by a Gaussian for each state."""
 
     def __init__(self, family: Gaussian) -> None:
         self.family = family
@@ -238,7 +239,7 @@ class GaussianEmission:
         return self.family.statistics(points.x, posteriors, points.outer(self.family.form))
 
     def magnitude(self, params: FloatArray, shard: SentenceShard) -> float:
-        """Σ w xᵀ P x, as of mixtures of points; full covariances go by differences."""
+        """Compute Σ w xᵀ P x, as for Gaussian mixtures; full covariances use differences: 0."""
         if isinstance(self.family.form, FullCovariance):
             return 0.0
         return float(np.sum(shard.squares * self.family.precisions(params).max(axis=0)))

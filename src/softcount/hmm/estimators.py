@@ -1,4 +1,4 @@
-"""Hidden Markov models as users call them: `HMM` over words, `GaussianHMM` over vectors."""
+"""Estimators of hidden Markov models: `HMM` for words, `GaussianHMM` for vectors."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ from softcount.text.vocabulary import Vocabulary
 
 DECODERS = ("viterbi", "posterior")
 RESCUED = (
-    "Such a one gets the states that take the fewest impossible transitions and words. A model "
-    "that is learned with smoothing, such as smoothing=0.01, holds nothing impossible"
+    "Such a sequence gets the states with the fewest impossible transitions and words. A model "
+    "learned with smoothing, such as smoothing=0.01, has no impossible sequences"
 )
 
 
 class MarkovModel(MarkovParameters, Estimator):
-    """Base of hidden Markov models of words and of vectors."""
+    """Base class of hidden Markov models of words and of vectors."""
 
     core_: HMMCore
     n_iter_: int
@@ -73,16 +73,16 @@ class MarkovModel(MarkovParameters, Estimator):
     _smoothed: ClassVar[tuple[str, ...]] = (TRANSITIONS, EMISSIONS)
     """The tables that ``smoothing`` applies to."""
 
-    # what subclasses say
+    # implemented by subclasses
     @abstractmethod
     def _read(self, sentences: Any, tags: Any = None) -> SentenceCorpus:
-        """Make a corpus of new sentences and their tags, if some are known."""
+        """Make a corpus from new sentences and their tags, as far as known."""
 
     @abstractmethod
     def _bind(
         self, sentences: Any, tags: Any = None, sample_weight: Any = None
     ) -> tuple[HMMCore, SentenceCorpus]:
-        """Make the core and the corpus."""
+        """Make the core and the training corpus."""
 
     # learning
     def fit(  # type: ignore[override]  # tags come with the sentences
@@ -94,13 +94,13 @@ class MarkovModel(MarkovParameters, Estimator):
         init: Any = None,
         **options: Unpack[FitOptions],
     ) -> Self:
-        """Learn from sentences.
+        """Fit the model to sentences.
 
-        ``sentences``      lists of words, texts (cut at white space), `Sequences` or `Tagged`; of
-                           a `GaussianHMM` arrays (length, dimensions)
-        ``tags``           what is known: for each sentence None, or for each word a tag, None (or
-                           −1) where it is unknown, or a set of tags that it may have
-        ``sample_weight``  how often each sentence counts
+        ``sentences``      lists of words, strings (split at white space), `Sequences` or `Tagged`;
+                           for a `GaussianHMM`, arrays (length, dimensions)
+        ``tags``           known tags: for each sentence None, or for each word its tag, None (or
+                           −1) if unknown, or the set of its possible tags
+        ``sample_weight``  weight of each sentence
 
         For the other options see `softcount.core.estimator.FitOptions`.
         """
@@ -109,7 +109,7 @@ class MarkovModel(MarkovParameters, Estimator):
             return self._learn(core, corpus, init, **options)
 
     def _constrain(self) -> TableConstraints:
-        """The constraints on tables."""
+        """Return the constraints on tables (``zero``, ``frozen``, ``tied``)."""
         return TableConstraints.read(self.zero, self.frozen, self.tied, self._tags)
 
     def _make_shard(
@@ -120,7 +120,7 @@ class MarkovModel(MarkovParameters, Estimator):
         weights: FloatArray,
         new_words: Sequence[str] = (),
     ) -> SentenceShard:
-        """Make a shard of sentences and the sets of states that their tokens may be in."""
+        """Make a shard of the sentences and the set of states allowed at each token."""
         sets, states = self._tags.allow(supervision)
         numbers = np.arange(len(weights))
         return SentenceShard(numbers, observed, indptr, sets, states, weights, new_words)
@@ -134,7 +134,7 @@ class MarkovModel(MarkovParameters, Estimator):
             return starts.complete(core, given, self._start_values(core, corpus, None))
         if init is None or (isinstance(init, str) and init == "random"):
             return lambda rng: {name: f.random(rng) for name, f in core.families.items()}
-        hint = f"{', '.join(self._starts)}, or tables as params_ has them"
+        hint = f"choose {', '.join(self._starts)}, or give tables in the format of params_"
         raise LearnerError(f"init={brief(init)} is not known here", hint)
 
     def _after_fit(self, corpus: SentenceCorpus) -> None:
@@ -143,31 +143,31 @@ class MarkovModel(MarkovParameters, Estimator):
     def _lacks_prior(self) -> str:
         return not_smoothed(self.smoothing, *self._smoothed)
 
-    # what was learned
+    # fitted attributes
     @property
     def states_(self) -> list[Any]:
-        """The states: names of tags, as far as there are any, then numbers."""
+        """Names of the states: first the tags, if any, then numbers for unnamed states."""
         self._require_fit()
         return self._tags.states
 
     @property
     def params_(self) -> dict[str, Array]:
-        """The learned tables, by name; they may be given back as ``init``."""
+        """The fitted tables by name, in the format that ``init`` accepts."""
         self._require_fit()
         return {name: np.array(table) for name, table in self.raw_params_.items()}
 
-    # what it says of sentences
+    # inference
     def predict(self, sentences: Any, *, tags: Any = None, method: str = "viterbi") -> list[Any]:
-        """The states of each sentence.
+        """Predict the states of each sentence.
 
-        ``tags``    what is known of them already; see `HMM.fit`
-        ``method``  "viterbi": the best sequence, argmax p(z | x); "posterior": each word's own best
-                    state, argmax p(z_i | x)
+        ``tags``    known tags, as in `HMM.fit`; predictions agree with them
+        ``method``  "viterbi": the most probable sequence, argmax p(z | x); "posterior": the most
+                    probable state of each word, argmax p(z_i | x)
 
-        A sentence that no states could have produced, for each sequence of them has a transition or
-        a word of probability zero, gets one that has the fewest of these, and of such ones the most
-        probable. Tags and the dictionary hold for it as for any other; entries in ``zero`` may have
-        to give way. An `ImpossibleWarning` counts such sentences.
+        If a sentence has probability zero, every sequence of states contains a transition or an
+        emission of probability zero. It then gets a sequence with the fewest of these and, among
+        such sequences, the most probable. Known tags and the dictionary still hold; entries in
+        ``zero`` may be violated. An `ImpossibleWarning` counts such sentences.
         """
         if method not in DECODERS:
             raise LearnerError(f"method={brief(method)} is unknown", f"choose {DECODERS}")
@@ -183,13 +183,13 @@ class MarkovModel(MarkovParameters, Estimator):
             states[at] = (
                 rescue.posteriors().argmax(axis=1) if method == "posterior" else rescue.path
             )
-        return [self._tags.name_states(one) for one in np.split(states, shard.indptr[1:-1])]
+        return [self._tags.name_states(path) for path in np.split(states, shard.indptr[1:-1])]
 
     def predict_proba(self, sentences: Any, *, tags: Any = None) -> list[FloatArray]:
-        """γ_i(k) = p(z_i = k | x) of each word, an array (words, states) for each sentence.
+        """Compute γ_i(k) = p(z_i = k | x): an array (words, states) for each sentence.
 
-        If no states could have produced the sentence, it is that of the sequences of states which
-        take the fewest impossible transitions and words: see `predict`.
+        If a sentence has probability zero, the posterior is over the state sequences with the
+        fewest impossible transitions and emissions: see `predict`.
         """
         self._require_fit()
         corpus = self._read(sentences, tags)
@@ -204,10 +204,10 @@ class MarkovModel(MarkovParameters, Estimator):
     def posterior_sample(
         self, sentences: Any, n: int = 1, random_state: Any = 0, *, tags: Any = None
     ) -> list[list[Any]]:
-        """n sequences of states for each sentence, drawn from their posterior.
+        """Draw n state sequences for each sentence from the posterior p(z | x).
 
-        If no states could have produced the sentence: of those with the fewest impossible
-        transitions and words, see `predict`.
+        If a sentence has probability zero, the posterior is over the state sequences with the
+        fewest impossible transitions and emissions: see `predict`.
         """
         check_whole("n", n)
         self._require_fit()
@@ -218,61 +218,63 @@ class MarkovModel(MarkovParameters, Estimator):
         for number, at, rescue in self._rescue(corpus, logs):
             rng = np.random.default_rng([stream, number])
             paths[:, at] = [rescue.draw(rng) for _ in range(n)]
-        cut = np.split(paths, shard.indptr[1:-1], axis=1)
-        return [[self._tags.name_states(path) for path in some] for some in cut]
+        by_sentence = np.split(paths, shard.indptr[1:-1], axis=1)
+        return [[self._tags.name_states(path) for path in sentence] for sentence in by_sentence]
 
     def _rescue(
         self, corpus: SentenceCorpus, logs: FloatArray
     ) -> list[tuple[int, slice, FewestEvents]]:
-        """Number, tokens and states of each sentence whose log p is −inf.
+        """Return (index, token slice, inference) for each sentence whose log p is −inf.
 
-        Warns of those that are impossible, at the line where the user called a method.
+        Warns about those that are impossible, attributed to the user's call of a public method.
         """
-        hopeless = np.flatnonzero(~np.isfinite(logs))
-        if not len(hopeless):
+        unreachable = np.flatnonzero(~np.isfinite(logs))
+        if not len(unreachable):
             return []
-        some, whole = corpus.select(hopeless), corpus.everything
+        subset, whole = corpus.select(unreachable), corpus.everything
         chain = make_context_chain(self.core_.make_chain(self.raw_params_))
         table = np.asarray(self.raw_params_[EMISSIONS])
-        likelihoods = self.core_.emission.log_likelihoods(table, some)
-        allowed = some.states.allowed[some.sets]
-        found, impossible = [], []
-        for i, n in enumerate(hopeless.tolist()):
-            own = slice(some.indptr[i], some.indptr[i + 1])
-            rescue = FewestEvents(chain, likelihoods[own], allowed[own])
-            found.append((n, slice(whole.indptr[n], whole.indptr[n + 1]), rescue))
-            if rescue.n_events:  # if not, it is just too improbable for a float
+        likelihoods = self.core_.emission.log_likelihoods(table, subset)
+        allowed = subset.states.allowed[subset.sets]
+        rescued, impossible = [], []
+        for i, n in enumerate(unreachable.tolist()):
+            tokens = slice(subset.indptr[i], subset.indptr[i + 1])
+            rescue = FewestEvents(chain, likelihoods[tokens], allowed[tokens])
+            rescued.append((n, slice(whole.indptr[n], whole.indptr[n + 1]), rescue))
+            if rescue.n_events:  # if not, p only underflows to zero in floating point
                 impossible.append(n)
         first = corpus.name(impossible[0]) if impossible else ""
         warn_of_impossible(impossible, len(corpus), self._units, first, RESCUED, stacklevel=3)
-        return found
+        return rescued
 
     def score_samples(self, sentences: Any, *, tags: Any = None) -> FloatArray:
-        """log p of each sentence (and its tags, if some are given); −inf if it cannot be."""
+        """Compute log p of each sentence (jointly with its tags, if given); may be −inf."""
         self._require_fit()
         trellis = self._make_trellis(self._read(sentences, tags).everything)
         return trellis.log_likelihoods() + trellis.offsets
 
     def score(self, sentences: Any, y: Any = None) -> float:
-        """The mean log p of a sentence; ``y`` is not looked at (see `evaluate.tag_scores`)."""
+        """Compute the mean log p per sentence; ``y`` is ignored (see `evaluate.tag_scores`)."""
         return float(self.score_samples(sentences).mean())
 
     def expected_counts(self, sentences: Any, *, tags: Any = None) -> dict[str, Any]:
-        """Expected counts of all tables: what an E-step finds."""
+        """Compute the expected counts of all tables, as an E-step does."""
         self._require_fit()
         shard = self._read(sentences, tags).everything
         how = EStep(threads=self._threads)
         return dict(self.core_.expect(self.raw_params_, shard, how).counts)
 
-    # new sentences
+    # generation
     def _draw_states(
         self, n: int, random_state: Any, length: int | None
     ) -> Iterator[tuple[IntArray, np.random.Generator]]:
-        """Draw the states of n new sentences, and the generator to draw their words from."""
+        """Yield the states of n new sentences, each with the generator to draw words from."""
         self._require_fit()
         check_whole("n", n, 0)
         if length is None and not self.core_.stop:
-            raise DataError("without a stop distribution there is no end", "give length")
+            raise DataError(
+                "a model with stop=False cannot decide where a sentence ends", "give length"
+            )
         if length is not None:
             check_whole("length", length)
         rng, k = generator(random_state), self.core_.n_states
@@ -286,7 +288,10 @@ class MarkovModel(MarkovParameters, Estimator):
                 end = chain.stop[row] if length is None else 0.0
                 probabilities = np.append(chain.transitions[row], end)
                 if not probabilities.any():
-                    raise DataError("the model comes to an end before that", f"length < {length}")
+                    raise DataError(
+                        f"no sequence of {length} states: one is left that nothing can follow",
+                        f"give a length below {length}",
+                    )
                 following = int(rng.choice(k + 1, p=probabilities / probabilities.sum()))
                 if following == k:
                     break
@@ -295,31 +300,33 @@ class MarkovModel(MarkovParameters, Estimator):
 
 
 class HMM(store.Saveable, HMMParameters, MarkovModel):
-    """A hidden Markov model of words: every word has a hidden state, which depends on those before.
+    """A hidden Markov model of words: a Markov chain of hidden states, each emitting a word.
 
     p(w, z) = p(z_1) Π p(z_i | z_{i−1}) Π p(w_i | z_i) p(end | z_n) (Rabiner 1989).
 
-    ``n_components``  how many states; None: as many as there are tags
-    ``order``         1: a state depends on the one before; 2: on the two before
-    ``stop``          whether sentences end with some probability, or just end
-    ``smoothing``     added to all counts, and to the prior of learners that have one; a mapping
-                      tells "transitions" (and starts) from "emissions"
-    ``dictionary``    the tags that words may have: a mapping from words to tags
-    ``open_tags``     what words that are not in the dictionary may have; None: any tag
-    ``zero``          table → where its entries are zero for good
-    ``frozen``        tables that stay as they begin; or table → which rows: a truth value for each,
-                      or names of states (of order 2, pairs of them), or numbers of rows
-    ``tied``          table → a number for each row: rows with the same number are one
-    ``emissions``     "table": a probability for each word and state; words seen once speak for
-                      unseen ones. "features": by what words look like (endings, case, digits), also
-                      for unseen ones
-    ``l2``            how strongly the features' weights are drawn to zero
-    ``lowercase``     words in lower case
-    ``dtype``         "float32": less exact E-steps, in half the time
-    ``init``          "random"; "spectral": from moments of neighbouring words (order 1); or tables
-                      as ``params_`` has them, some or all. If tags or a dictionary say something,
-                      what they say is the start, else it is random. Emissions also as state →
-                      {word: p}, or word → p for each state; other words share evenly what is left
+    ``n_components``  number of states; None: the number of tags
+    ``order``         1: a state depends on the previous one; 2: on the previous two
+    ``stop``          whether the end of a sentence is modelled, with p(end | state)
+    ``smoothing``     pseudo-count added to all counts; for learners with a prior, the Dirichlet
+                      parameter. A mapping gives "transitions" (and starts) and "emissions" separate
+                      values
+    ``dictionary``    mapping from words to the tags they may have
+    ``open_tags``     the tags that words not in the dictionary may have; None: any tag
+    ``zero``          table → mask of the entries fixed at zero
+    ``frozen``        tables kept at their initial values; or table → the rows to keep: a boolean
+                      mask, names of states (pairs of names at order 2), or row indices
+    ``tied``          table → a group number for each row: rows of one group share their parameters
+    ``emissions``     "table": one probability per word and state; unseen words are modelled by the
+                      words seen once. "features": log-linear in the form of the word (suffixes,
+                      case, digits), which covers unseen words too
+    ``l2``            L2 penalty on the feature weights
+    ``lowercase``     whether to lower-case all words
+    ``dtype``         precision of E-steps; "float32" is less exact and takes half the time
+    ``init``          "random"; "spectral": from moments of neighbouring words (order 1); or some or
+                      all tables in the format of ``params_``. None: estimated from the tags and the
+                      dictionary if given, else random. Emissions may also be given as state →
+                      {word: p}, or as word → [p for each state]; the remaining mass is shared
+                      evenly by the other words
 
     After `fit`: ``words_``, ``states_`` (names, if tags were given), ``params_``, ``trace_``.
 
@@ -331,7 +338,7 @@ class HMM(store.Saveable, HMMParameters, MarkovModel):
     """
 
     _vocabulary: Vocabulary
-    _frequencies: IntArray  # (words,): how often each was learned from
+    _frequencies: IntArray  # (words,): training counts
 
     # learning
     def _bind(
@@ -377,7 +384,7 @@ class HMM(store.Saveable, HMMParameters, MarkovModel):
         return SentenceCorpus(shard, text.name)
 
     def _read(self, sentences: Any, tags: Any = None) -> SentenceCorpus:
-        if isinstance(sentences, Tagged):  # right answers are not for whoever is asked
+        if isinstance(sentences, Tagged):  # never look at gold tags when predicting
             sentences = sentences.sequences
         return self._make_corpus(
             TagSupervision.read(sentences, tags, self._vocabulary, self.lowercase)
@@ -388,8 +395,8 @@ class HMM(store.Saveable, HMMParameters, MarkovModel):
         if isinstance(init, Mapping) and isinstance(init.get(EMISSIONS), Mapping):
             if self.emissions == "features":
                 raise StartError(
-                    "features begin with weights, not with probabilities of words",
-                    "leave the emissions out, or use emissions='table'",
+                    "with emissions='features', initial emissions are weights, not probabilities",
+                    "omit the emissions, or use emissions='table'",
                 )
             possible, given = core.families[EMISSIONS].uniform() > 0.0, init[EMISSIONS]
             words = (self._vocabulary, self.lowercase)
@@ -400,7 +407,7 @@ class HMM(store.Saveable, HMMParameters, MarkovModel):
         if not isinstance(init, str) or init != "spectral":
             return super()._start_values(core, corpus, init)
         if self.order == 2:
-            raise LearnerError("there is no spectral start of order 2", "let init be random")
+            raise LearnerError("init='spectral' needs order=1", "use init='random' at order 2")
         return lambda rng: starts.start_from_moments(core, corpus.everything, frequencies, rng)
 
     def _after_fit(self, corpus: SentenceCorpus) -> None:
@@ -419,10 +426,10 @@ class HMM(store.Saveable, HMMParameters, MarkovModel):
         return cast(WordEmission, self.core_.emission)
 
     def _emission_table(self) -> FloatArray:
-        """p(word | state), (states, words)."""
+        """Return p(word | state), (states, words)."""
         return self._emission.table(self.raw_params_[EMISSIONS])
 
-    # what learners may ask of it
+    # capabilities that learners check
     def _lacks_sampler(self) -> str:
         if self.emissions == "features":
             return f"{self._display_name} has no collapsed sampler for emissions='features'"
@@ -437,18 +444,18 @@ class HMM(store.Saveable, HMMParameters, MarkovModel):
     def _solvable_starts(self) -> Collection[str]:
         return ("spectral",) if self.order == 1 else ()
 
-    # what was learned
+    # fitted attributes
     @property
     def words_(self) -> list[str]:
-        """The words learned from."""
+        """The vocabulary: words of the training text, in order of first occurrence."""
         self._require_fit()
         return list(self._vocabulary.words)
 
     def emission_proba(self, words: Iterable[str] | None = None) -> FloatArray:
-        """p(word | state), (states, words): of these words, or of all ``words_``.
+        """Return p(word | state), (states, words), for the given words or for all ``words_``.
 
-        Words may be unseen ones; what `perplexity` says of these goes for them here. A dictionary
-        of tags is not asked.
+        Words may be unseen; for the probability of these, see `perplexity`. The tag dictionary is
+        not taken into account.
 
         >>> model = HMM(1).fit(["a dog", "a cat"])
         >>> model.emission_proba().tolist(), model.emission_proba(["a", "zebra"]).round(2).tolist()
@@ -458,16 +465,16 @@ class HMM(store.Saveable, HMMParameters, MarkovModel):
         if words is None:
             return np.array(self._emission_table())
         if isinstance(words, str):
-            raise DataError(f"words={brief(words)} is one text", "give a list of words")
+            raise DataError(f"words={brief(words)} is a single string", "give a list of words")
         shard = self._read([list(words)]).everything
         emissions = self._make_trellis(shard).emissions
         return emissions.table[shard.rows, : self.core_.n_states].T.astype(float)
 
     def top_words(self, n: int = 10, with_proba: bool = False) -> list[Any]:
-        """The most probable words of each state; ``with_proba``: as (word, p(word | state)).
+        """Return the n most probable words of each state; ``with_proba``: (word, p(word | state)).
 
-        Fewer than n, if the others are ones that the state does not emit, or emits more by
-        ``smoothing`` than by the text.
+        Words that the state does not emit, or whose probability is due to ``smoothing`` more than
+        to the text, are left out, so there may be fewer than n.
         """
         self._require_fit()
         check_whole("n", n)
@@ -482,10 +489,11 @@ class HMM(store.Saveable, HMMParameters, MarkovModel):
         return tops if with_proba else [[word for word, _ in top] for top in tops]
 
     def _find_proba_of_count(self, count: float) -> FloatArray:
-        """p(word | state), (states,), of a word that the text has so often in a state.
+        """Compute p(word | state), (states,), of a word with this expected count c in a state.
 
-        p = (c + a) / (C + a V), with smoothing a; C, how often the state is there, as the tables
-        expect it. 0 without smoothing: then any word is there by the text.
+        p = (c + a) / (C + a V), with smoothing a, vocabulary size V, and C the expected count of
+        the state under the fitted tables. 0 without smoothing: then every word of positive
+        probability occurs in the text.
         """
         _, added = smoothings(self.smoothing, TRANSITIONS, EMISSIONS)
         if added == 0.0 or self.emissions == "features":
@@ -496,16 +504,16 @@ class HMM(store.Saveable, HMMParameters, MarkovModel):
         return bounds
 
     def perplexity(self, sentences: Any) -> float:
-        """exp of the negative log-likelihood of a word: exp(−Σ log p(sentence) / words).
+        """Compute the perplexity per word: exp(−Σ log p(sentence) / number of words).
 
-        p(sentence) has the end of the sentence in it (unless ``stop=False``), but ends are not
-        counted as words. It is infinite if one of the sentences cannot come about.
+        p(sentence) includes p(end | state) (unless ``stop=False``), but ends are not counted as
+        words. The perplexity is infinite if any sentence has probability zero.
 
-        An unseen word has a probability as if there were no other: with a table, each has that of
-        all words seen once together, n₁/n, as states have these (10⁻⁹ in every state, if no word
-        was seen once); with features, exp(v_k · f(w)) over the sum of all words seen, 1 at most.
-        So p(word | state) sums to more than 1 over all words there are: compare models on words
-        that all of them saw, or replace rare words by one name before learning.
+        Every unseen word gets the whole probability mass of unseen words: with a table, that of all
+        words seen once, n₁/n, distributed over states as these are (10⁻⁹ in every state if no word
+        was seen once); with features, exp(v_k · f(w)) over the sum for all words seen, at most 1.
+        So p(word | state) sums to more than 1 over all possible words: compare models on words that
+        all of them saw, or replace rare words by one token before learning.
         """
         self._require_fit()
         shard = self._read(sentences).everything
@@ -515,7 +523,7 @@ class HMM(store.Saveable, HMMParameters, MarkovModel):
     def generate(
         self, n: int = 1, random_state: Any = 0, *, length: int | None = None
     ) -> list[list[tuple[str, Any]]]:
-        """New sentences of (word, state); of this length, if the model cannot end by itself."""
+        """Draw n new sentences of (word, state); ``length`` is required if ``stop=False``."""
         sentences = []
         for states, rng in self._draw_states(n, random_state, length):
             rows = self._emission_table()[states]
@@ -553,13 +561,13 @@ class HMM(store.Saveable, HMMParameters, MarkovModel):
             raise StoreError("the tags and the dictionary do not fit together", AGAIN)
         often = numbers(stored, "often", (n,))
         if "" in words or len(set(words)) != n or often.min() < 1 or (often % 1).any():
-            raise StoreError("the words, or how often they are there, make no sense", AGAIN)
+            raise StoreError("the stored words or their counts are invalid", AGAIN)
         self._tags, self._frequencies = constraints, often.astype(np.int64)
         return self._make_core()
 
 
 def _names_rows(given: Any) -> bool:
-    """Whether ``tied`` or ``frozen``, in any of their forms, name any rows."""
+    """Return whether ``tied`` or ``frozen``, in any of their forms, names any rows."""
     if isinstance(given, Mapping):
         return any(_names_rows(rows) for rows in given.values())
     if given is None or not isinstance(given, Iterable):
@@ -573,17 +581,18 @@ def _names_rows(given: Any) -> bool:
 class GaussianHMM(store.Saveable, GaussianHMMParameters, MarkovModel):
     """A hidden Markov model of vectors: p(x_i | z_i = k) = N(x_i; μ_k, Σ_k).
 
-    ``n_components``  how many states; None: as many as there are tags
+    ``n_components``  number of states; None: the number of tags
     ``covariance``    "full", "tied", "diag" or "spherical"
-    ``floor``         the least variance, as a share of the data's
-    ``prior``         an `NIW`, for learners with priors; None: a weak one on the scale of the data
-    ``smoothing``     added to counts of starts and transitions
-    ``init``          "kmeans"; or {"means": …}, also with "covariances", as ``means_`` and
-                      ``covariances_`` have them; or tables as ``params_`` has them. Tables that are
-                      left out begin with the states that vectors then belong to
+    ``floor``         minimum variance in any direction, as a fraction of that of the data
+    ``prior``         an `NIW`, for Bayesian learners; None: a weak one on the scale of the data
+    ``smoothing``     pseudo-count added to the counts of starts and transitions
+    ``init``          "kmeans"; or {"means": …}, optionally with "covariances", in the format of
+                      ``means_`` and ``covariances_``; or tables in the format of ``params_``.
+                      Tables left out are estimated from the resulting assignment of vectors to
+                      states
 
-    For the other settings see `HMM`; transitions and starts are its, too. Sequences are arrays
-    (length, dimensions).
+    The chain and all other parameters are those of `HMM`. Sequences are arrays (length,
+    dimensions).
 
     >>> rng = np.random.default_rng(0)
     >>> walks = [rng.normal([[0.0]] * 5 + [[9.0]] * 5) for _ in range(4)]
@@ -595,7 +604,7 @@ class GaussianHMM(store.Saveable, GaussianHMMParameters, MarkovModel):
     _starts: ClassVar[tuple[str, ...]] = ("kmeans", "random")
     _units: ClassVar[str] = "sequences"
     _smoothed: ClassVar[tuple[str, ...]] = (TRANSITIONS,)
-    _offset: FloatArray  # (dimensions,): the mean of what was learned from
+    _offset: FloatArray  # (dimensions,): mean of the training data
 
     # learning
     def _bind(
@@ -606,21 +615,23 @@ class GaussianHMM(store.Saveable, GaussianHMMParameters, MarkovModel):
         if not len(points):
             raise DataError("there is not a single vector in the sequences", "look at the data")
         weights = sentence_weights(sample_weight, len(indptr) - 1, MAX_POINT_WEIGHT)
-        of_tokens = np.repeat(weights, np.diff(indptr))
-        if not of_tokens.any():
-            raise DataError("no vector counts: all of them have the weight 0", "look at the data")
+        token_weights = np.repeat(weights, np.diff(indptr))
+        if not token_weights.any():
+            raise DataError("all vectors have weight 0", "look at sample_weight")
         supervision = TagSupervision.read_for_vectors(np.diff(indptr), tags)
         self._tags = TagConstraints.make(supervision.names, self.n_components)
         self.n_features_in_ = points.shape[1]
-        self._offset = np.average(points, axis=0, weights=of_tokens)
-        family = self._make_family(points - self._offset, of_tokens)
+        self._offset = np.average(points, axis=0, weights=token_weights)
+        family = self._make_family(points - self._offset, token_weights)
         return self._make_core(family), self._make_corpus(points, indptr, supervision, weights)
 
     def _make_family(self, points: FloatArray, weights: FloatArray | None) -> Gaussian:
         """Make the Gaussians, as a mixture with the same settings does."""
         if not isinstance(self.prior, NIW | None):
-            raise LearnerError(f"prior={brief(self.prior)}", "give an NIW, or None: a weak one")
-        from softcount.mixture.points import GaussianMixture  # scikit-learn comes with it
+            raise LearnerError(
+                f"prior={brief(self.prior)} is not an NIW", "give an NIW, or None for a weak prior"
+            )
+        from softcount.mixture.points import GaussianMixture  # late: imports scikit-learn
 
         mixture = GaussianMixture(
             self._tags.n_states,
@@ -667,9 +678,9 @@ class GaussianHMM(store.Saveable, GaussianHMMParameters, MarkovModel):
         centres = {name: init.pop(name) for name in starts.CENTRES if name in init}
         if centres and (EMISSIONS in init or starts.MEANS not in centres):
             raise StartError(
-                f"the start has {', '.join([*centres, *init])}",
-                f"give {starts.MEANS}, with {starts.COVARIANCES} or without, or {EMISSIONS} as "
-                "params_ has them",
+                f"init has {', '.join([*centres, *init])}, which do not go together",
+                f"give {starts.MEANS}, with or without {starts.COVARIANCES}, or {EMISSIONS} in the "
+                "format of params_",
             )
         needed = bool(init) or not centres
         tables = starts.read_tables(core, init, self._constrain()) if needed else {}
@@ -683,17 +694,17 @@ class GaussianHMM(store.Saveable, GaussianHMMParameters, MarkovModel):
             return starts.complete(core, tables, usual)
         return {**starts.count_labels(core, shard, labels), **tables}
 
-    # what was learned
+    # fitted attributes
     @property
     def means_(self) -> FloatArray:
-        """The centre of each state, (states, dimensions)."""
+        """The mean of each state, (states, dimensions)."""
         self._require_fit()
         means: FloatArray = self._family.means(self.raw_params_[EMISSIONS]) + self._offset
         return means
 
     @property
     def covariances_(self) -> FloatArray:
-        """full, tied (states, D, D); diag (states, D); spherical (states,)"""
+        """The covariances: full, tied (states, D, D); diag (states, D); spherical (states,)."""
         self._require_fit()
         return self._family.covariances(self.raw_params_[EMISSIONS])
 
@@ -704,7 +715,7 @@ class GaussianHMM(store.Saveable, GaussianHMMParameters, MarkovModel):
     def generate(
         self, n: int = 1, random_state: Any = 0, *, length: int | None = None
     ) -> list[tuple[FloatArray, list[Any]]]:
-        """New sequences, each with its states."""
+        """Draw n new sequences, each with its states."""
         sequences = []
         for states, rng in self._draw_states(n, random_state, length):
             family, table = self._family, self.raw_params_[EMISSIONS]
@@ -736,18 +747,21 @@ class GaussianHMM(store.Saveable, GaussianHMMParameters, MarkovModel):
 
 
 def _read_vectors(sequences: Any, n_dims: int | None = None) -> tuple[FloatArray, IntArray]:
-    """Read sequences: all vectors, (tokens, dimensions), and their borders, (sequences + 1,)."""
+    """Concatenate sequences: all vectors, (tokens, dimensions), and indptr, (sequences + 1,)."""
     if not isinstance(sequences, Iterable):
-        raise DataError(f"the data are {brief(sequences)}", "give a list of arrays (length, dims)")
+        raise DataError(
+            f"the data are {brief(sequences)}, not sequences",
+            "give a list of arrays (length, dims)",
+        )
     parts = []
-    for n, given in enumerate(sequences):
+    for n, sequence in enumerate(sequences):
         try:
-            part = np.asarray(given, dtype=float)
+            part = np.asarray(sequence, dtype=float)
         except (TypeError, ValueError, OverflowError):
-            raise DataError(f"sequence {n} is not numbers", "give arrays (length, dims)") from None
+            raise DataError(f"sequence {n} is not numeric", "give arrays (length, dims)") from None
         if part.size and (part.ndim != 2 or not np.isfinite(part).all()):
             raise DataError(
-                f"sequence {n} has the shape {part.shape}, or a value that is no number",
+                f"sequence {n} has the shape {part.shape}, or a value that is not finite",
                 "give arrays (length, dimensions) of finite numbers",
             )
         demand_values(part, f"sequence {n} has")
@@ -755,13 +769,13 @@ def _read_vectors(sequences: Any, n_dims: int | None = None) -> tuple[FloatArray
     full = [part for part in parts if len(part)]
     if n_dims is None and not full:
         raise DataError("there is not a single vector in the sequences", "look at the data")
-    wanted = full[0].shape[1] if n_dims is None else n_dims
+    d = full[0].shape[1] if n_dims is None else n_dims
     for n, part in enumerate(parts):
-        if len(part) and part.shape[1] != wanted:
+        if len(part) and part.shape[1] != d:
             raise DataError(
-                f"sequence {n} has {part.shape[1]} dimensions, not {wanted}",
-                "give vectors of one length",
+                f"sequence {n} has {part.shape[1]} dimensions, not {d}",
+                "give vectors of the same dimension",
             )
     ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
-    points = np.concatenate([np.zeros((0, wanted)), *full])
+    points = np.concatenate([np.zeros((0, d)), *full])
     return points, np.concatenate([np.zeros(1, np.int64), ends])

@@ -1,11 +1,11 @@
-"""Forward–backward, best paths and draws of paths over the sentences of a shard.
+"""Forward–backward, Viterbi decoding and posterior sampling of paths on a shard.
 
 With α_i(k) = p(x_1 … x_i, z_i = k) and β_i(k) = p(x_{i+1} … x_n, end | z_i = k) (Rabiner 1989), the
 posterior of a token's state is γ_i(k) = α_i(k) β_i(k) / p(x), and that of a transition ξ_i(j, k) =
-α_{i−1}(j) A(j, k) E_i(k) β_i(k) / p(x). What is expected of a shard are sums of these.
+α_{i−1}(j) A(j, k) E_i(k) β_i(k) / p(x). The expected counts of a shard are sums of these.
 
-Which compiled loops compute them depends on the order of the chain and on how many states tokens
-may be in: see `softcount.hmm.kernels`. The answers are the same up to rounding.
+Which compiled loops compute them depends on the order of the chain and on the number of states
+allowed at tokens: see `softcount.hmm.kernels`. The results are the same up to rounding.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from softcount.kernels.vectors import padded_width
 DType = np.dtype[Any]
 DOUBLE: DType = np.dtype(np.float64)
 MANY, PIECES = 1 << 18, 4
-"""From MANY tokens on, the work is cut into PIECES, for any number of threads. Each has its own
-counts, which are added in a fixed order."""
+"""From MANY tokens on, the work is split into PIECES, for any number of threads. Each has its own
+counts, which are added in a fixed order, so results do not depend on the number of threads."""
 SEGMENT = 1 << 22
-"""Maximum number of entries in a matrix: longer sentences are cut into segments."""
+"""Maximum number of entries in a matrix: longer sentences are split into segments."""
 
 
 @dataclass(frozen=True, eq=False)
 class Trellis:
-    """All paths of states through the sentences of a shard.
+    """All state paths through the sentences of a shard.
 
-    ``offsets``  what is to be added to log p of each sentence: logs that were taken out of the
-                 emissions, lest these underflow, (sentences,)
-    ``dtype``    that of matrices, where there are any: float64 or float32
+    ``offsets``  to be added to log p of each sentence, (sentences,): log scales that were taken out
+                 of the emissions to avoid underflow
+    ``dtype``    precision of matrices, where there are any: float64 or float32
     """
 
     shard: SentenceShard
@@ -55,25 +55,25 @@ class Trellis:
     threads: int = 1
 
     def expect(self, per_token: bool = False) -> ChainCounts:
-        """Expected counts; posteriors by rows of emissions, added up, or those of each token."""
+        """Compute expected counts; posteriors are summed by emission row, or per token."""
         counts = self._run(self.dtype, per_token)
         counts.transitions[...] *= self.chain.transitions
         return counts
 
     def log_likelihoods(self) -> FloatArray:
-        """log p of each sentence, (sentences,), without offsets; −inf if it is impossible."""
+        """Compute log p of each sentence, (sentences,), without offsets; −inf if impossible."""
         return self._run(self.dtype, per_token=False, counting=False).log_likelihoods
 
     def find_best_paths(self) -> tuple[IntArray, FloatArray]:
-        """The best path of each sentence, (1, tokens), and log p(path, sentence) (Viterbi 1967)."""
+        """Return the best paths, (1, tokens), and log p(path, sentence) (Viterbi 1967)."""
         return self._find_paths(1, best=True)
 
     def draw_paths(self, stream: int, samples: int = 1) -> tuple[IntArray, FloatArray]:
-        """Paths drawn from their posterior, (samples, tokens), and log p of each sentence."""
+        """Draw paths from the posterior, (samples, tokens); return log p of each sentence too."""
         return self._find_paths(samples, stream=stream)
 
     def count_paths(self, paths: IntArray, logs: FloatArray) -> ChainCounts:
-        """Counts of paths (samples, tokens), each weighted by 1 / samples."""
+        """Count the events of paths (samples, tokens), each weighted by 1 / samples."""
         chain, rows, shard = self.chain, self.emissions.rows, self.shard
         shape, n_states = chain.transitions.shape, len(chain.start)
         counts = _make_counts((len(self.emissions.table), n_states), rows, logs, shape)
@@ -81,7 +81,7 @@ class Trellis:
         return counts
 
     def _run(self, dtype: DType, per_token: bool, counting: bool = True) -> ChainCounts:
-        """Expected counts; their transitions are still to be multiplied by the chain's."""
+        """Run forward–backward; transition counts still lack the factor A(j, k)."""
         shard, chain, k = self.shard, self.chain, len(self.chain.start)
         size, into = len(self.emissions.table), shard.rows
         if per_token:
@@ -97,7 +97,7 @@ class Trellis:
             shape, rows = (size, wide), (wide, wide)
         elif chain.order == 1:
             kinds = shard.kinds
-            if per_token:  # each is a kind of its own
+            if per_token:  # each token is a kind of its own
                 kinds = TokenKinds(into, shard.rows, shard.sets, shard.states)
             indptr, kind, state = kinds.cells
             likelihoods = self.emissions.table[kinds.rows[kind], state]
@@ -118,12 +118,12 @@ class Trellis:
 
         in_turn(run_piece, len(bounds) - 1, self.threads)
         total = pieces.pop(0)
-        for n in range(1, len(bounds) - 1):  # in one order, whichever was done first
+        for n in range(1, len(bounds) - 1):  # in a fixed order, whichever finished first
             more = pieces.pop(n)
             for name in ("posteriors", "start", "transitions", "stop"):
                 sums: FloatArray = getattr(total, name)
                 sums += getattr(more, name)
-        # a number too large for so few bits spoils log p, or the counts of first tokens
+        # overflow in float32 shows in log p, or in the counts of first tokens: use float64 then
         if dtype.itemsize < 8 and not (np.isfinite(logs).all() and np.isfinite(total.start).all()):
             return self._run(DOUBLE, per_token, counting)
         if self._is_dense:
@@ -142,7 +142,7 @@ class Trellis:
     def _find_paths(
         self, samples: int, *, best: bool = False, stream: int = 0
     ) -> tuple[IntArray, FloatArray]:
-        """Best or drawn paths, (samples, tokens), and their logs, (sentences,)."""
+        """Return best or drawn paths, (samples, tokens), and their logs, (sentences,)."""
         shard = self.shard
         paths, logs = np.zeros((samples, shard.n_tokens), np.int32), np.zeros(len(shard))
         loops: ModuleType = packs if self._is_dense else lists
@@ -155,9 +155,9 @@ class Trellis:
         )
         return paths, logs
 
-    # text and tables as loops want them, and where pieces of the work begin
+    # text and tables in the layout of the loops, and the bounds of pieces of work
     def _arrange_packs(self, dtype: DType) -> tuple[tuple[Any, ...], IntArray]:
-        """Sentences in lockstep: see `softcount.hmm.kernels.packs`."""
+        """Arrange sentences to run in lockstep: see `softcount.hmm.kernels.packs`."""
         shard, chain, k = self.shard, self.chain, len(self.chain.start)
         tables = (chain.start, chain.transitions, chain.transitions.T, chain.stop)
         padded = packs.PaddedChain(*(packs.pad(table, dtype) for table in tables))
@@ -173,26 +173,26 @@ class Trellis:
         return (packed, padded, emissions, max(SEGMENT // k, 1)), _cut_evenly(sizes)
 
     def _arrange_lists(self) -> tuple[tuple[Any, ...], IntArray]:
-        """Sentences with lists of states: see `softcount.hmm.kernels.lists`."""
+        """Arrange sentences with lists of states: see `softcount.hmm.kernels.lists`."""
         shard, chain = self.shard, lists.arrange_chain(self.chain)
         text = (shard.indptr, chain, self.emissions, shard.states.lists)
         return text, _cut_evenly(np.diff(shard.indptr))
 
     @property
     def _is_dense(self) -> bool:
-        """Whether whole matrices are multiplied."""
+        """Whether to multiply whole matrices."""
         return self.chain.order == 1 and not self.shard.is_sparse
 
 
 def _make_counts(
     shape: tuple[int, ...], into: IntArray, logs: FloatArray, transitions: tuple[int, ...]
 ) -> ChainCounts:
-    """Zero counts, for posteriors and transitions of these shapes."""
+    """Make zero counts, for posteriors and transitions of these shapes."""
     n_rows, n_states = transitions
     sums = (np.zeros(n_states), np.zeros(transitions), np.zeros(n_rows))
     return ChainCounts(np.zeros(shape), into, logs, *sums)
 
 
 def _cut_evenly(sizes: IntArray) -> IntArray:
-    """Borders of pieces of about equal size; one piece if there are few tokens."""
+    """Return bounds of pieces of about equal size; a single piece if there are few tokens."""
     return even_pieces(sizes, PIECES if sizes.sum() >= MANY else 1)

@@ -1,26 +1,27 @@
-"""Collapsed Gibbs sampling: the state of every token is drawn, all parameters integrated out.
+"""Collapsed Gibbs sampling of the state of every token, all parameters integrated out.
 
-A state z_i is drawn given all other states z_−i (Goldwater & Griffiths 2007). It takes part in
-the event that it follows the states before it, that it emits its word, and that the next states
-(or the end) follow it. With n the counts of all other events, α the Dirichlet priors, and one
-event counted after the other, p(z_i = k | z_−i, w) is in proportion to
+A state z_i is drawn given all other states z_−i (Goldwater & Griffiths 2007). It is involved in
+several events: it follows the states before it, it emits its word, and the next states (or the end)
+follow it. With n the counts of all other events, α and β the Dirichlet priors, and the events
+counted one after the other, p(z_i = k | z_−i, w) is proportional to
 
     n(pa, k) + α        n(k, w) + β     n(ak, b) + I + α     n(kb, c) + I + α
                      ·  ----------- ·  ------------------ ·  ------------------
                         n(k, ·) + Σβ   n(ak, ·) + I + Σα     n(kb, ·) + I + Σα
 
-for states p, a before and b, c after. Each I counts the events further left that fall upon the same
-entry or row, which happens for k = a and k = p only: these are repaired after the loop over k.
+for states p, a before and b, c after. Each I counts the events of earlier factors that affect the
+same entry or row, which happens only for k = a and k = p: these are corrected after the loop over
+k.
 
-A context (t, u) is a pair of states, and "before the sentence" is one more state, K, so that the
-starts are rows like all others. A chain of order 1 has t = 0 throughout, and no last factor. Of the
-outcomes v of a context K is the end of the sentence, and K + 1 the total of all. So is word V the
-total of all words of a state.
+A context (t, u) is a pair of states, and "before the sentence" is one more state, K, so that starts
+are rows like any other. A chain of order 1 has t = 0 throughout, and no last factor. Among the
+outcomes v of a context, K is the end of the sentence, and K + 1 the total of all. Likewise, word V
+is the total of all words of a state.
 
-Masses n + α are kept in three layouts, and with them one over each total, so that whatever the loop
-over k reads lies side by side. They are written anew from whole counts at each change: no rounding
-is left behind. Functions take arrays, not tuples of them: within the loop over tokens, fields that
-are looked up are references that are counted, which takes several times as long as the sampling.
+Masses n + α are kept in three layouts, along with the reciprocal of each total, so that the loop
+over k reads contiguous memory. They are recomputed from integer counts at each change, so rounding
+errors do not accumulate. Functions take arrays, not tuples of them: within the loop over tokens,
+looking up a field increments a reference count, which takes several times as long as the sampling.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ from softcount.kernels.jit import lean, merged
 from softcount.kernels.random import item_stream, uniform
 
 NOTHING = -1
-"""What follows a sentence's last state if ends have no probability."""
+"""Stands for the successor of a sentence's last state if ends are not modelled."""
 
 
 class HMMSamplerText(NamedTuple):
-    """Sentences as flat arrays; token i may be in the states of set ``sets[i]``.
+    """Sentences as flat arrays; token i is restricted to the states of set ``sets[i]``.
 
     The states of set s are ``choices[choices_from[s] : choices_from[s + 1]]``.
     """
@@ -66,7 +67,7 @@ class HMMSamplerPrior(NamedTuple):
 
 
 class HMMSamplerCounts(NamedTuple):
-    """The states of all tokens, and what they add up to, in whole numbers."""
+    """The states of all tokens, and the integer counts of their events."""
 
     states: IntArray  # (tokens,)
     following: IntArray  # [t, u, v]
@@ -74,7 +75,7 @@ class HMMSamplerCounts(NamedTuple):
 
 
 class HMMSamplerMasses(NamedTuple):
-    """Counts with their priors, laid out for the loop over candidates k; one over the totals."""
+    """Counts plus priors, in the layouts of the loop over candidates k; totals as reciprocals."""
 
     by_outcome: FloatArray  # [t, u, k]
     by_second: FloatArray  # [t, v, k] for context (t, k) and outcome v
@@ -113,7 +114,7 @@ def _count(
     by_second: FloatArray,
     by_first: FloatArray,
 ) -> None:
-    """Count outcome v of context (t, u) ``by`` times more, but not in the total, which is v too."""
+    """Add ``by`` to the count of outcome v of context (t, u); the total is a v of its own."""
     following[t, u, v] += by
     mass = following[t, u, v] + alpha[t, u, v]
     if v == following.shape[2] - 1:
@@ -138,9 +139,9 @@ def _count_token(
     by_first: FloatArray,
     word_masses: FloatArray,
 ) -> None:
-    """Count the events of a token in state k (by 1), or take them away (−1).
+    """Add (by = 1) or remove (by = −1) the events of a token in state k.
 
-    Something follows the states before it whatever k is: that row's total always has it.
+    The total of the row of the states before it is left alone: some state follows whatever k is.
     """
     p, a, b, c, t = neighbours
     V, total = len(words) - 1, following.shape[2] - 1
@@ -165,7 +166,7 @@ def _repair(
     by_first: FloatArray,
     weights: FloatArray,
 ) -> None:
-    """Mend the weight of k where several events of one token fall upon the same entry or row."""
+    """Correct the weight of k where several events of one token affect the same entry or row."""
     p, a, b, c, t = neighbours
     if t == p and k == a and b == k:  # (p, a) → k and (t, k) → b
         weights[k] *= 1.0 + 1.0 / by_second[t, b, k]
@@ -191,11 +192,11 @@ def sweep(
     weights: FloatArray,
     only: int,
 ) -> None:
-    """Draw the state of every token anew, in the order of the text.
+    """Resample the state of every token, in the order of the text.
 
-    Tokens with a single choice stay put. ``temper`` is a power of their probabilities. If ``only``
-    is the number of a token, no state is drawn, and ``weights`` get p(z_i = k | z_−i, w) of this
-    token up to a factor, for each state k that it may be in.
+    Tokens with a single allowed state are skipped. ``temper`` is an exponent applied to the
+    probabilities. If ``only`` is the index of a token, no state is drawn, and ``weights`` receives
+    p(z_i = k | z_−i, w) of this token up to a factor, for each allowed state k.
     """
     tokens, indptr, sets, choices_from, choices, order, stop = text
     alpha, beta = prior
@@ -211,7 +212,7 @@ def sweep(
             begin, close = choices_from[sets[i]], choices_from[sets[i] + 1]
             if i != only if only >= 0 else close - begin == 1:
                 continue
-            # the states p, a before the token and b, c after it; of order 1, p = t = 0 and no c
+            # the states p, a before the token and b, c after it; at order 1, p = t = 0 and no c
             w, old = tokens[i], z[i]
             p, a, b, c, t = 0, K, last, NOTHING, 0
             if i > first:
@@ -277,7 +278,7 @@ def sweep(
 
 @lean
 def log_joint(prior: HMMSamplerPrior, counts: HMMSamplerCounts) -> float:
-    """log p(w, z) = Σ_rows [Σ_v log α_v^(n_v) − log (Σα)^(n)], x^(n) a rising factorial."""
+    """Compute log p(w, z) = Σ_rows [Σ_v log α_v^(n_v) − log (Σα)^(n)], x^(n) rising factorial."""
     alpha, beta = prior
     _, following, words = counts
     V, K = len(words) - 1, words.shape[1]
@@ -297,17 +298,17 @@ def log_joint(prior: HMMSamplerPrior, counts: HMMSamplerCounts) -> float:
 
 
 PRIORS = (1e-50, 1e12)
-"""The smallest prior and the largest: the factors of one token still fit into a float."""
+"""Smallest and largest prior for which the factors of one token do not under- or overflow."""
 
 
 class CollapsedChain:
-    """A state of the sampler: which hidden state each token is in.
+    """The state of the collapsed sampler: the hidden state of each token, with counts.
 
-    ``priors``          Dirichlet priors of each table, as `read_priors` gives them: "start" (1, K);
-                        "transitions" (K, K [+ 1]) or, of order 2, (K·K, K [+ 1]), and "second" (K,
+    ``priors``          Dirichlet priors of each table, from `read_priors`: "start" (1, K);
+                        "transitions" (K, K [+ 1]) or, at order 2, (K·K, K [+ 1]), and "second" (K,
                         K [+ 1]); "emissions" (K, V). 0 where a start or a word is impossible
-    ``tokens, indptr``  the sentences as word numbers, one after the other, and their borders
-    ``states``          the state of every token, to begin with
+    ``tokens, indptr``  the sentences as concatenated word indices, and their index pointer
+    ``states``          the initial state of every token
     ``sets, allowed``   token i may be in the states k where ``allowed[sets[i], k]`` is true
 
     >>> priors = {"start": np.ones((1, 2)), "transitions": np.full((2, 3), 0.1)}
@@ -366,48 +367,48 @@ class CollapsedChain:
         return self._counts.states
 
     def sweep(self, stream: int, temper: float = 1.0) -> None:
-        """Draw every token's state anew, given all others; ``temper`` is a power of p.
+        """Resample every token's state given all others; ``temper`` is an exponent of p.
 
-        What is drawn depends on the states and the stream alone.
+        The result depends only on the current states and the stream.
         """
         tables = (self._text, self._prior, self._counts, self._masses)
         weights = np.empty(self._counts.words.shape[1])
         sweep(*tables, np.uint64(stream), float(temper), weights, -1)
 
     def conditional(self, position: int) -> FloatArray:
-        """log p(z_i = k | z_−i, w) for every k, up to a constant; −inf where k cannot be.
+        """Compute log p(z_i = k | z_−i, w) for every k, up to a constant; −inf if not allowed.
 
-        ``position`` i is a token's place in ``tokens``.
+        ``position`` i is the index of a token in ``tokens``.
         """
         tables = (self._text, self._prior, self._counts, self._masses)
         weights = np.zeros(self._counts.words.shape[1])
         sweep(*tables, np.uint64(0), 1.0, weights, position)
-        own = self._text.sets[position]
-        allowed = self._text.choices[slice(*self._text.choices_from[own : own + 2])]
+        token_set = self._text.sets[position]
+        allowed = self._text.choices[slice(*self._text.choices_from[token_set : token_set + 2])]
         logs: FloatArray = np.full(len(weights), -np.inf)
         with np.errstate(divide="ignore"):
             logs[allowed] = np.log(weights[allowed])
         return logs
 
     def log_joint(self) -> float:
-        """log p(w, z), the parameters integrated out."""
+        """Compute log p(w, z), the parameters integrated out."""
         return float(log_joint(self._prior, self._counts))
 
     def counts(self) -> dict[str, FloatArray]:
-        """What the words and states add up to, one table for each family."""
+        """Return the counts of all events, one table for each family."""
         outcomes = self._counts.words.shape[1] + self._text.stop
         tables = _view_tables(self._counts.following, self._text.order, outcomes)
-        found: dict[str, FloatArray] = {
+        counts: dict[str, FloatArray] = {
             name: table.reshape(-1, table.shape[-1]).astype(np.float64)
             for name, table in tables.items()
         }
-        found["emissions"] = np.ascontiguousarray(self._counts.words[:-1].T, np.float64)
-        return found
+        counts["emissions"] = np.ascontiguousarray(self._counts.words[:-1].T, np.float64)
+        return counts
 
 
 def _view_tables(following: Array, order: int, outcomes: int) -> dict[str, Array]:
-    """Views of the families' tables in what follows each context: K stands for no state."""
-    K = following.shape[1] - 1  # no state
+    """Return views of the families' tables in ``following``: K stands for "no state yet"."""
+    K = following.shape[1] - 1
     if order == 1:
         return {"start": following[0, K:, :K], "transitions": following[0, :K, :outcomes]}
     return {
@@ -418,28 +419,27 @@ def _view_tables(following: Array, order: int, outcomes: int) -> dict[str, Array
 
 
 def _sum_rows(table: FloatArray) -> FloatArray:
-    """Σα of each row; 1 where the row has no entry, so that it can be divided by."""
+    """Compute Σα of each row; 1 if all entries are 0, so that one can divide by it."""
     totals = table.sum(axis=-1)
     return np.where(totals > 0.0, totals, 1.0)
 
 
 def read_priors(families: Mapping[str, Family]) -> dict[str, FloatArray]:
-    """The Dirichlet prior of each table's entries, 0 where they are impossible.
+    """Return the Dirichlet prior of each table's entries, 0 where they are impossible.
 
-    Starts and words may be impossible; transitions must all be possible, as a sampler that changes
-    one state at a time might not find its way around those that are not.
+    Starts and words may be impossible; transitions must all be possible, since otherwise a sampler
+    that changes one state at a time might not be ergodic.
     """
     priors, (least, most) = {}, PRIORS
     for name, family in families.items():
         if not isinstance(family, Categorical):
             raise LearnerError(
-                f"the {name} are no plain categorical table, whose parameters could be integrated "
-                "out",
+                f"the {name} are not a plain categorical table, so cannot be integrated out",
                 "use Gibbs() or EM()",
             )
         if family.ties is not None or family.held_rows.any():
             raise LearnerError(
-                f"the {name} have tied or frozen rows, which a collapsed sampler does not know",
+                f"the {name} have tied or frozen rows, which collapsed sampling does not support",
                 "use Gibbs(), or leave all rows free",
             )
         alpha = np.broadcast_to(family.alpha, family.n_entries)
@@ -447,13 +447,13 @@ def read_priors(families: Mapping[str, Family]) -> dict[str, FloatArray]:
         what = f"{name.removesuffix('s')}_prior"
         if name not in ("start", "emissions") and np.any(values == 0.0):
             raise LearnerError(
-                f"{what} has zeros: a sampler that changes one state at a time might not find its "
-                "way around what is impossible",
+                f"{what} has zeros: a sampler that changes one state at a time might get stuck "
+                "between impossible transitions",
                 "use Gibbs(), which draws whole sentences",
             )
         if not ((values == 0.0) | ((values >= least) & (values <= most))).all():
             raise LearnerError(
                 f"{what} must be numbers from {least:g} to {most:g}",
-                "it is a Dirichlet prior's concentration: 0.1 and 1 are usual",
+                "it is the concentration of a Dirichlet prior: 0.1 and 1 are usual",
             )
     return priors

@@ -1,14 +1,13 @@
-"""States of sentences of probability zero: those that take the fewest impossible events.
+"""Inference for sentences of probability zero: the paths with the fewest impossible events.
 
-Whoever asks for the states of a sentence is to get some, even if every path through it has a
-transition or a word of probability zero. Let each such event have the same tiny probability ε: as ε
-goes to 0, all that counts is how many of them a path takes, and then the product of everything else
-on it. So a number here is a pair (events, log), which is compared by the first and then by the
-second, and a sum is that of the terms with the fewest events. No ε has to be chosen, and nothing
-underflows.
+Every sentence should get states, even if every path through it has a transition or an emission of
+probability zero (an impossible event). Give each such event the same tiny probability ε: as ε
+goes to 0, what matters first is the number of impossible events on a path, and then the product of
+all other probabilities. So a number here is a pair (events, log), ordered lexicographically, and a
+sum is over the terms with the fewest events. No ε has to be chosen, and nothing underflows.
 
-States that tags or a dictionary rule out take infinitely many events; every token has a state that
-is allowed, so that no path has to go through them.
+States ruled out by tags or the dictionary count as infinitely many events; every token has an
+allowed state, so no path has to go through them.
 """
 
 from __future__ import annotations
@@ -24,14 +23,15 @@ from softcount.hmm.kernels import MarkovChain
 from softcount.kernels.jit import lean, merged
 
 SAFE = 1e-200
-"""A sum below may lack terms that underflowed."""
+"""Sums below this may lack terms that underflowed, and are computed again in logarithms."""
 
 
 class ContextChain(NamedTuple):
-    """The tables of a `MarkovChain` by contexts (c, s): the states before a state v.
+    """The tables of a `MarkovChain`, indexed by the context (c, s) of a state v.
 
-    Of order 1 the context is s, and there is one c. Of order 2 it is c, just before v, and s before
-    c; the context after v is (v, c). "No state yet" is state K. So starts are transitions as well.
+    At order 1, s is the state before v, and c is always 0. At order 2, c is the state before v, and
+    s the state before c; the context after v is (v, c). State K stands for "no state yet", so
+    starts are transitions as well.
     """
 
     forward: FloatArray  # (C, K + 1, K): p(v | c, s), by s and v
@@ -41,7 +41,7 @@ class ContextChain(NamedTuple):
 
 
 def make_context_chain(chain: MarkovChain) -> ContextChain:
-    """A chain as `FewestEvents` wants it."""
+    """Convert a chain to the layout of `FewestEvents`."""
     k = len(chain.start)
     if chain.order == 1:
         forward = np.concatenate([chain.transitions, chain.start[None]])[None]
@@ -56,10 +56,10 @@ def make_context_chain(chain: MarkovChain) -> ContextChain:
 
 
 class FewestEvents:
-    """The states of one sentence.
+    """Inference over the paths of one sentence that have the fewest impossible events.
 
     ``log_likelihoods``  log p(token | state), (tokens, states)
-    ``allowed``          whether tags and dictionary let a token be in a state, (tokens, states)
+    ``allowed``          mask of the states allowed by tags and dictionary, (tokens, states)
 
     >>> chain = make_context_chain(MarkovChain(np.array([1.0, 0.0]), np.eye(2), np.ones(2), 1))
     >>> words = np.log([[0.5, 0.5], [1e-9, 1.0]])  # the second state is never reached
@@ -80,12 +80,12 @@ class FewestEvents:
 
     @property
     def path(self) -> IntArray:
-        """The best states, (tokens,): the fewest events, and of such paths the most probable."""
+        """The best path, (tokens,): of those with the fewest events, the most probable."""
         return self._best[0]
 
     @property
     def n_events(self) -> int:
-        """How many impossible events the best states take."""
+        """Number of impossible events on the best path."""
         return int(self._best[1])
 
     @cached_property
@@ -93,18 +93,18 @@ class FewestEvents:
         return _run_backward(self._chain, *self._words)
 
     def posteriors(self) -> FloatArray:
-        """p(state | sentence) of each token, (tokens, states)."""
+        """Compute p(state | sentence) of each token, (tokens, states)."""
         forward = _run_forward(self._chain, *self._words, best=False)
         events, logs = (a[1:] + b[1:] for a, b in zip(forward, self._backward, strict=True))
         fewest = events == events.min(axis=(1, 2), keepdims=True)
         top = logs.max(axis=(1, 2), keepdims=True, initial=-np.inf, where=fewest)
         weights = np.exp(logs - top, out=np.zeros_like(logs), where=fewest)
         by_state = weights.sum(axis=2) if weights.shape[1] > 1 else weights[:, 0]
-        shares: FloatArray = by_state[:, :-1] / by_state.sum(axis=1, keepdims=True)
-        return shares
+        gamma: FloatArray = by_state[:, :-1] / by_state.sum(axis=1, keepdims=True)
+        return gamma
 
     def draw(self, rng: np.random.Generator) -> IntArray:
-        """States, drawn from their posterior, (tokens,)."""
+        """Draw a path from the posterior, (tokens,)."""
         chain, (beta_events, beta_logs) = self._chain, self._backward
         n_contexts, k = len(chain.stop), chain.forward.shape[2]
         c, s = n_contexts - 1, k
@@ -123,7 +123,7 @@ class FewestEvents:
 
 @merged
 def _is_better(events: float, log: float, than_events: float, than_log: float) -> bool:
-    """Whether one pair is better than another."""
+    """Return whether one pair is better than another: fewer events, then a higher log."""
     return events < than_events or (events == than_events and log > than_log)
 
 
@@ -135,10 +135,10 @@ def _add_products(
     sum_events: FloatArray,
     sum_logs: FloatArray,
 ) -> None:
-    """Pairs Σ_s x(s) p(s, v) for each v, of pairs x(s) and probabilities p.
+    """Compute the pairs Σ_s x(s) p(s, v) for each v, from pairs x(s) and probabilities p.
 
-    The x(s) are exponentiated once, relative to the largest; a sum that is so small that some of
-    its terms may have underflowed is computed again in logarithms.
+    The x(s) are exponentiated once, relative to the largest; a sum so small that some of its terms
+    may have underflowed is computed again in logarithms.
     """
     top, n = -np.inf, table.shape[1]
     sum_events[:], sum_logs[:] = np.inf, 0.0
@@ -161,7 +161,7 @@ def _add_products(
             sum_logs[v] = math.log(sum_logs[v]) + top
         elif sum_events[v] < np.inf:
             peak, total = -np.inf, 0.0
-            for again in range(2):  # the largest, and then the sum
+            for again in range(2):  # first the maximum, then the sum
                 for s in range(len(events)):
                     possible = table[s, v] > 0.0
                     if events[s] + (0.0 if possible else 1.0) == sum_events[v]:
@@ -177,9 +177,9 @@ def _add_products(
 def _run_forward(
     chain: ContextChain, word_events: FloatArray, word_logs: FloatArray, best: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """Events and logs of α, (tokens + 1, C, K + 1): of the contexts before and after each token.
+    """Compute events and logs of α, (tokens + 1, C, K + 1), for the contexts around tokens.
 
-    If ``best``, they are those of the best path to each context, not of the sum of all.
+    With ``best``, of the best path to each context (max instead of sum).
     """
     (n, k), (n_c, n_s) = word_logs.shape, chain.stop.shape
     events, logs = np.full((n + 1, n_c, n_s), np.inf), np.zeros((n + 1, n_c, n_s))
@@ -209,7 +209,7 @@ def _run_forward(
 def _run_backward(
     chain: ContextChain, word_events: FloatArray, word_logs: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Events and logs of β, (tokens + 1, C, K + 1): of what follows each context."""
+    """Compute events and logs of β, (tokens + 1, C, K + 1): of all that follows each context."""
     (n, k), (n_c, n_s) = word_logs.shape, chain.stop.shape
     events, logs = np.empty((n + 1, n_c, n_s)), np.zeros((n + 1, n_c, n_s))
     for c in range(n_c):
@@ -222,7 +222,7 @@ def _run_backward(
     for i in range(n - 1, -1, -1):
         for c in range(n_c):
             if n_c > 1 and i > 0 and (c == k or word_events[i - 1, c] == np.inf):
-                continue  # no path has this state before
+                continue  # no path has state c at the previous token
             for v in range(k):
                 x, y = (v, c) if n_c > 1 else (0, v)
                 next_events[v] = word_events[i, v] + events[i + 1, x, y]
@@ -235,7 +235,7 @@ def _run_backward(
 def _find_best(
     chain: ContextChain, word_events: FloatArray, word_logs: FloatArray
 ) -> tuple[IntArray, float]:
-    """The best path, and how many impossible events it takes."""
+    """Return the best path, and its number of impossible events."""
     events, logs = _run_forward(chain, word_events, word_logs, True)
     n, (n_c, n_s) = len(word_logs), chain.stop.shape
     path = np.empty(n, np.int32)

@@ -1,7 +1,7 @@
-"""Scores of taggers: accuracy, induced states beside gold tags, confusions.
+"""Evaluation of taggers: accuracy, agreement of induced states with gold tags, confusion matrices.
 
-Tags are strings or numbers: a list of them for every sentence, or one flat list for everything.
-Tokens whose gold tag is unknown (−1, None, or "_" as in CoNLL-U) are left out of every figure.
+Tags are strings or numbers: a list for every sentence, or one flat list for the whole text.
+Tokens whose gold tag is unknown (−1, None, or "_" as in CoNLL-U) are excluded from all scores.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ Tags = Iterable[Any]
 class TagLists(NamedTuple):
     """Tags or words of every token, by sentence; a flat list is one sentence.
 
-    ``what`` is its name in messages.
+    ``nested``  whether there was a list for every sentence
+    ``what``    the name of the data in messages
     """
 
     sentences: list[list[Any]]
@@ -42,10 +43,11 @@ class TagLists(NamedTuple):
 
 
 class ComparedTokens(NamedTuple):
-    """The tokens with a known gold tag, one after another.
+    """The tokens with a known gold tag, concatenated.
 
-    ``sentence`` is each one's sentence, or, of flat lists, its own number; ``place`` is its number
-    among all tokens; ``source`` are the gold tags of all tokens.
+    ``sentence``  the sentence of each token or, for flat lists, its own index
+    ``place``     the index of each token among all tokens
+    ``source``    the gold tags of all tokens
     """
 
     found: list[Hashable]
@@ -56,12 +58,12 @@ class ComparedTokens(NamedTuple):
 
     @property
     def left_out(self) -> int:
-        """How many tokens have no known gold tag."""
+        """Number of tokens without a known gold tag."""
         return sum(map(len, self.source.sentences)) - len(self.place)
 
 
 def compare_tokens(found: Tags, gold: Tags, *, gaps: bool = False) -> ComparedTokens:
-    """Compare two taggings of the same sentences, token by token.
+    """Pair two taggings of the same sentences, token by token.
 
     ``gaps``  whether found tags may be None for a whole sentence: then each of its tokens has None
     """
@@ -75,7 +77,7 @@ def compare_tokens(found: Tags, gold: Tags, *, gaps: bool = False) -> ComparedTo
     our_tags, their_tags = (list(chain.from_iterable(side.sentences)) for side in (ours, theirs))
     if not their_tags:
         raise DataError("there are no tokens to compare", "give one found and one gold tag each")
-    numbered(our_tags, "found")  # refuses what can be no tag, wherever it stands
+    numbered(our_tags, "found")  # raises if any item cannot be a tag
     _, names = numbered(their_tags, "gold")
     unknown = {name for name in names if name == "_" or is_unknown(name)}
     place = [i for i, tag in enumerate(their_tags) if tag not in unknown]
@@ -118,12 +120,12 @@ def read_tokens(data: Any, what: str) -> TagLists:
 
 
 def as_list(data: Iterable[Any]) -> list[Any]:
-    """As a list of Python's own numbers and strings."""
+    """Convert to a list of built-in numbers and strings."""
     return data.tolist() if isinstance(data, np.ndarray) else list(data)
 
 
 def is_list(item: Any) -> bool:
-    """Whether this is a list of tags or words, and not one of them."""
+    """Return whether an item is a list of tags or words, rather than a single one."""
     return isinstance(item, Iterable) and not isinstance(item, str | bytes)
 
 
@@ -156,11 +158,11 @@ CORNER = "gold \\ found"
 
 @dataclass(frozen=True, eq=False)
 class Confusion:
-    """How many tokens have which gold tag and which found tag; ``print`` shows the most frequent.
+    """Confusion matrix of gold and predicted tags; ``print`` shows the most frequent.
 
-    ``gold``    the gold tags, the most frequent first: the rows
-    ``found``   the found tags: those that are gold tags too in the same order, then the others
-    ``counts``  (gold, found) tokens
+    ``gold``    the gold tags, most frequent first: the rows
+    ``found``   the predicted tags: those that are gold tags too, in the same order, then the others
+    ``counts``  numbers of tokens, (gold, found)
     """
 
     gold: list[Any]
@@ -168,12 +170,12 @@ class Confusion:
     counts: Array
 
     def most_confused(self, n: int = 10) -> list[tuple[Any, Any, int]]:
-        """The n most frequent mistakes, as (gold tag, found tag, tokens).
+        """Return the n most frequent mistakes, as (gold tag, found tag, tokens).
 
         >>> confusion(["N", "N", "V", "N"], ["N", "V", "N", "V"]).most_confused()
         [('V', 'N', 2), ('N', 'V', 1)]
         """
-        _check_some(n)
+        _check_positive(n)
         differ = np.array([[g != f for f in self.found] for g in self.gold])
         rows, columns = np.nonzero(self.counts * differ)
         order = np.argsort(-self.counts[rows, columns], kind="stable")[:n]
@@ -183,8 +185,8 @@ class Confusion:
         ]
 
     def table(self, n: int = 10) -> str:
-        """The n most frequent tags of either side; all others are added up as the rest."""
-        _check_some(n)
+        """Format the n most frequent tags of either side; all others are summed as the rest."""
+        _check_positive(n)
         counts, heads = self.counts, []
         for names in (self.gold, self.found):  # rows, and after a transposition columns
             totals = counts.sum(axis=1)
@@ -195,9 +197,9 @@ class Confusion:
                 if cell_len(head) > LONGEST_TAG:
                     cut[i] = set_cell_size(head, LONGEST_TAG - 1) + "…"
             rest = counts.sum(axis=0) - counts[kept].sum(axis=0)
-            some = len(kept) < len(counts)
-            counts = np.vstack([counts[kept], rest] if some else [counts[kept]]).T
-            heads.append([*cut, REST] if some else cut)
+            truncated = len(kept) < len(counts)
+            counts = np.vstack([counts[kept], rest] if truncated else [counts[kept]]).T
+            heads.append([*cut, REST] if truncated else cut)
         rows, columns = heads
         body = [[str(count) if count else "·" for count in row] for row in counts.tolist()]
         edge = max(map(cell_len, [CORNER, *rows]))
@@ -216,10 +218,10 @@ class Confusion:
 
 
 def confusion(found: Tags, gold: Tags) -> Confusion:
-    """Which gold tag was taken for which; a row of the table for each gold tag.
+    """Compute the confusion matrix, with a row for each gold tag.
 
-    Found tags may be None for a sentence, as `HMM.predict` has them for one that cannot be: its
-    tokens are in a column of their own, None.
+    Found tags may be None for a sentence that a tagger could not tag: its tokens are in a column
+    of their own, None.
 
     >>> print(confusion(["N", "N", "V", "D", "N"], ["N", "V", "V", "D", "N"]))
     gold \\ found  N  V  D
@@ -242,9 +244,9 @@ def confusion(found: Tags, gold: Tags) -> Confusion:
     return Confusion(gold_names, [our_names[c] for c in columns], counts[rows][:, columns])
 
 
-def _check_some(n: int) -> None:
+def _check_positive(n: int) -> None:
     if n < 1:
-        raise DataError(f"there cannot be {n} of them", "give n of 1 or more")
+        raise DataError(f"n={n} is not positive", "give n of 1 or more")
 
 
 Method = Literal["many-to-one", "one-to-one"]
@@ -252,19 +254,19 @@ Method = Literal["many-to-one", "one-to-one"]
 
 @dataclass(frozen=True)
 class TagScores:
-    """How many tags are right; ``print`` shows it as one or two lines.
+    """Accuracy of tags; ``print`` shows it in one or two lines.
 
-    ``tokens``             tokens with a known gold tag, the only ones counted
-    ``left_out``           tokens whose gold tag is unknown
-    ``accuracy``           share of the tokens with the right tag
-    ``sentences``          sentences with a known gold tag; 0 if the tags were one flat list
-    ``sentence_accuracy``  share of these in which every tag is right
-    ``known``              tokens whose word is a known one
-    ``known_accuracy``     share of these with the right tag
-    ``unknown``            tokens whose word is unknown
-    ``unknown_accuracy``   share of these with the right tag
+    ``tokens``             number of tokens with a known gold tag, the only ones scored
+    ``left_out``           number of tokens whose gold tag is unknown
+    ``accuracy``           proportion of the tokens tagged correctly
+    ``sentences``          number of sentences with a known gold tag; 0 for flat lists
+    ``sentence_accuracy``  proportion of these in which every tag is correct
+    ``known``              number of tokens whose word is known
+    ``known_accuracy``     proportion of these tagged correctly
+    ``unknown``            number of tokens whose word is unknown
+    ``unknown_accuracy``   proportion of these tagged correctly
 
-    A share of nothing is None, and so are the last four if no known words were given.
+    A proportion of zero items is None, and so are the last four if no known words were given.
     """
 
     tokens: int
@@ -278,31 +280,30 @@ class TagScores:
     unknown_accuracy: float | None
 
     def __str__(self) -> str:
-        line = f"accuracy {_format_share(self.accuracy, self.tokens)} tokens"
+        line = f"accuracy {_format_percent(self.accuracy, self.tokens)} tokens"
         if self.sentences:
-            line += (
-                f", all right in {_format_share(self.sentence_accuracy, self.sentences)} sentences"
-            )
+            exact = _format_percent(self.sentence_accuracy, self.sentences)
+            line += f", all right in {exact} sentences"
         if self.left_out:
             line += f" (left out, their gold tag being unknown: {self.left_out})"
         if self.known is None or self.unknown is None:
             return line
         return (
-            f"{line}\nknown words {_format_share(self.known_accuracy, self.known)}"
-            f", unknown words {_format_share(self.unknown_accuracy, self.unknown)}"
+            f"{line}\nknown words {_format_percent(self.known_accuracy, self.known)}"
+            f", unknown words {_format_percent(self.unknown_accuracy, self.unknown)}"
         )
 
 
 def tag_scores(
     found: Tags, gold: Tags, known_words: Iterable[Any] | None = None, words: Tags | None = None
 ) -> TagScores:
-    """Accuracy of tags that have the same names on both sides.
+    """Compute the accuracy of predicted tags.
 
-    ``known_words``  the words that the tagger knows: a set, a list, a dictionary's keys, or the
-                     sentences that it learned from
-    ``words``        the tokens that were tagged, in the form of the tags
+    ``known_words``  the words that the tagger knows: a set, a list, the keys of a dictionary, or
+                     the training sentences
+    ``words``        the tokens that were tagged, nested like the tags
 
-    Found tags may be None for a sentence that a tagger has none for: none of its tags is right.
+    Found tags may be None for a sentence that a tagger could not tag: all its tags count as wrong.
 
     >>> found, gold = [["DET", "NOUN"], ["NOUN", "VERB"]], [["DET", "NOUN"], ["VERB", "_"]]
     >>> words = [["the", "dog"], ["bark", "!"]]
@@ -311,13 +312,13 @@ def tag_scores(
     known words 100.0% of 2, unknown words 0.0% of 1
     """
     tokens = compare_tokens(found, gold, gaps=True)
-    given = [tag for tag in tokens.found if tag is not None]
-    kinds = [{isinstance(tag, str) for tag in tags} for tags in (given, tokens.gold)]
+    predicted = [tag for tag in tokens.found if tag is not None]
+    kinds = [{isinstance(tag, str) for tag in tags} for tags in (predicted, tokens.gold)]
     if kinds in ([{True}, {False}], [{False}, {True}]):  # an accuracy of 0 would hide the mistake
         raise DataError(
-            f"found tags such as {brief(given[0])} never equal gold tags such as "
+            f"found tags such as {brief(predicted[0])} never equal gold tags such as "
             f"{brief(tokens.gold[0])}: one side has names, the other has not",
-            "induction_scores scores states that have no names; mapping gives them names",
+            "use induction_scores for states without names, or mapping to name them",
         )
     right = np.array([f == g for f, g in zip(tokens.found, tokens.gold, strict=True)], dtype=bool)
     wrong_in = np.bincount(tokens.sentence, ~right)[np.unique(tokens.sentence)]
@@ -338,16 +339,16 @@ def tag_scores(
 
 @dataclass(frozen=True)
 class InductionScores:
-    """How well hidden states agree with gold tags; ``print`` shows the figures as a table.
+    """Agreement of induced states with gold tags; ``print`` shows a table.
 
-    ``tokens``           tokens with a known gold tag, the only ones counted
-    ``left_out``         tokens whose gold tag is unknown
-    ``states``           how many states these tokens have
-    ``tags``             how many gold tags they have
-    ``many_to_one``      accuracy with each state called after its most frequent gold tag
-    ``cross_validated``  the same, with names from the other half: of every second sentence (or
-                         token, of flat lists) from those between, and the reverse; None if there is
-                         no second one
+    ``tokens``           number of tokens with a known gold tag, the only ones scored
+    ``left_out``         number of tokens whose gold tag is unknown
+    ``states``           number of different states of these tokens
+    ``tags``             number of different gold tags
+    ``many_to_one``      accuracy with each state mapped to its most frequent gold tag
+    ``cross_validated``  the same by two-fold cross-validation: the mapping comes from every second
+                         sentence (or token, for flat lists) and is scored on the others, both ways;
+                         None if there is only one
     ``one_to_one``       accuracy under the best one-to-one matching
     ``homogeneity``      1 if every state holds tokens of one tag only
     ``completeness``     1 if every tag lies within one state
@@ -388,12 +389,12 @@ class InductionScores:
 
 
 def induction_scores(found: Tags, gold: Tags) -> InductionScores:
-    """Agreement of hidden states, which have no names, with gold tags.
+    """Compute the agreement of induced states, which have no names, with gold tags.
 
     VI = H(gold | found) + H(found | gold), in bits (Meilă 2007), is a distance between partitions.
-    NVI = VI / H(gold) (Reichart & Rappoport 2009), or H(found) where there is but one gold tag;
-    one state for everything has an NVI of 1, and too many states have more. The rest is
-    `agreement`'s. Every sentence must have states.
+    NVI = VI / H(gold) (Reichart & Rappoport 2009), or H(found) if there is only one gold tag; a
+    single state for all tokens has an NVI of 1, and too many states have more. The other scores are
+    those of `agreement`. Every sentence must have states.
 
     >>> scores = induction_scores([[0, 1], [0, 1, 1]], [["D", "N"], ["D", "N", "V"]])
     >>> scores.many_to_one, scores.one_to_one, round(scores.vi, 3), round(scores.nvi, 3)
@@ -401,14 +402,14 @@ def induction_scores(found: Tags, gold: Tags) -> InductionScores:
     """
     tokens = compare_tokens(found, gold)
     figures = agreement(tokens.found, tokens.gold)
-    # VI = Σ p_rc log2(p_r p_c / p_rc²): every addend is ≥ 0, and exactly 0 where a row is a column
+    # VI = Σ p_rc log2(p_r p_c / p_rc²): every term is ≥ 0, and exactly 0 if row equals column
     counts = confusion(tokens.found, tokens.gold).counts
     n, rows, columns = counts.sum(), counts.sum(axis=1), counts.sum(axis=0)
     r, c = np.nonzero(counts)
     shared = counts[r, c].astype(np.float64)
     vi = float(shared @ np.log2((rows[r] / shared) * (columns[c] / shared)) / n)
     gold_entropy = float(rows @ np.log2(n / rows) / n)
-    # many-to-one with names from the other half, both ways; halves are every second sentence
+    # two-fold cross-validation of the many-to-one mapping; folds alternate by sentence
     cross_validated = None
     half = np.unique(tokens.sentence, return_inverse=True)[1] % 2
     if half.any():
@@ -437,10 +438,10 @@ def induction_scores(found: Tags, gold: Tags) -> InductionScores:
 
 
 def mapping(found: Tags, gold: Tags, method: Method = "many-to-one") -> dict[Any, Any]:
-    """A gold tag for each state, so that states can be renamed and scored as tags.
+    """Map each state to a gold tag, so that states can be renamed and scored as tags.
 
-    "many-to-one" gives every state its most frequent tag; "one-to-one" gives no tag twice, and none
-    to states that are left over.
+    "many-to-one" maps every state to its most frequent tag; "one-to-one" is the best matching, in
+    which surplus states get no tag.
 
     >>> found, gold = [[0, 1, 2], [1, 1]], [["D", "N", "N"], ["N", "N"]]
     >>> mapping(found, gold)
@@ -456,7 +457,7 @@ def mapping(found: Tags, gold: Tags, method: Method = "many-to-one") -> dict[Any
 
 
 def _find_known(tokens: ComparedTokens, known_words: Any, words: Any) -> Array | None:
-    """Whether the word of each compared token is known, (tokens,)."""
+    """Return whether the word of each compared token is known, (tokens,)."""
     if known_words is None and words is None:
         return None
     if known_words is None or words is None:
@@ -468,11 +469,11 @@ def _find_known(tokens: ComparedTokens, known_words: Any, words: Any) -> Array |
     check_alike(read, tokens.source)
     every = list(chain.from_iterable(read.sentences))
     parts = (as_list(item) if is_list(item) else [item] for item in known_words)
-    known = list(chain.from_iterable(parts))  # of a list of words, or of sentences
+    known = list(chain.from_iterable(parts))  # accepts a list of words, or of sentences
     for word in known:
         if is_list(word):
             raise DataError(
-                f"{brief(word)} in known_words is no word", "give words only, without their tags"
+                f"{brief(word)} in known_words is not a word", "give words only, without their tags"
             )
     known_set = set(known)
     return np.array([every[i] in known_set for i in tokens.place], dtype=bool)
@@ -482,5 +483,5 @@ def _mean(right: Array) -> float | None:
     return float(right.mean()) if len(right) else None
 
 
-def _format_share(figure: float | None, n: int) -> str:
+def _format_percent(figure: float | None, n: int) -> str:
     return "none" if figure is None else f"{100 * figure:.1f}% of {n}"

@@ -1,4 +1,4 @@
-"""The parameters of hidden Markov models, declared: checks and options follow from this."""
+"""Declared parameters of hidden Markov models, from which checks and command options derive."""
 
 from __future__ import annotations
 
@@ -25,85 +25,88 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False)
 class MarkovParameters(LearningParameters):
-    """How states follow each other, and how they are learned."""
+    """Parameters of the Markov chain, shared by `HMM` and `GaussianHMM`."""
 
     n_components: Annotated[
         int | None,
         Integer(most=MAX_CLASSES),
-        Doc("How many states; by default as many as there are tags."),
+        Doc("Number of states; by default, the number of tags."),
     ] = None
     _: KW_ONLY
     order: Annotated[
         int,
         Integer(least=1, most=2, hint="1 or 2"),
-        Doc("1: a state depends on the one before; 2: on the two before."),
+        Doc("Order of the chain. 1: a state depends on the previous one; 2: on the previous two."),
     ] = 1
     stop: Annotated[
-        bool, Boolean(), Doc("Whether sentences end with some probability, or just end.")
+        bool, Boolean(), Doc("Whether the end of a sentence is modelled, with p(end | state).")
     ] = True
     smoothing: Annotated[
         float | Mapping[str, float],
         Smoothing("transitions", "emissions"),
         Doc(
-            "Added to all counts, and to the prior of learners that have one; a mapping tells "
-            "transitions (and starts) from emissions."
+            "Pseudo-count added to all counts; for learners with a prior, the Dirichlet parameter. "
+            "A mapping gives transitions (and starts) and emissions separate values."
         ),
     ] = 0.0
-    zero: Annotated[
-        Mapping[str, Any] | None, Doc("Table → where its entries are zero for good.")
+    zero: Annotated[Mapping[str, Any] | None, Doc("Table → mask of the entries fixed at zero.")] = (
+        None
+    )
+    frozen: Annotated[
+        Any, Doc("Tables kept at their initial values; or table → the rows to keep.")
     ] = None
-    frozen: Annotated[Any, Doc("Tables that stay as they begin; or table → which rows.")] = None
     tied: Annotated[
         Mapping[str, Any] | None,
-        Doc("Table → a number for each row: rows with the same number are one."),
+        Doc("Table → a group number for each row: rows of one group share their parameters."),
     ] = None
     dtype: Annotated[
         str,
         OneOf("float64", "float32"),
-        Doc("float64; or float32: less exact E-steps, in about half the time."),
+        Doc("Precision of E-steps: float64; or float32, less exact, in about half the time."),
     ] = "float64"
 
 
 @dataclass(eq=False, repr=False)
 class HMMParameters(MarkovParameters):
-    """What hidden Markov models of words have besides."""
+    """Further parameters of hidden Markov models of words."""
 
     _: KW_ONLY
-    dictionary: Annotated[Any, Doc("The tags that words may have: word → tags.")] = None
+    dictionary: Annotated[Any, Doc("The tags each word may have: word → tags.")] = None
     open_tags: Annotated[
-        Any, Doc("What words that are not in the dictionary may have; by default any tag.")
+        Any, Doc("The tags that words not in the dictionary may have; by default, any tag.")
     ] = None
     emissions: Annotated[
         str,
         OneOf("table", "features"),
         Doc(
-            "table: a probability for each word. features: words by what they look like (endings, "
-            "case, digits), also those never seen; slower."
+            "table: one probability per word and state. features: log-linear in the form of the "
+            "word (suffixes, case, digits), which covers unseen words too; slower."
         ),
     ] = "table"
     l2: Annotated[
         float,
         Number(hint="0.1 is usual"),
-        Doc("How strongly the weights of features are drawn to zero."),
+        Doc("L2 penalty on the feature weights."),
     ] = 0.1
-    lowercase: Annotated[bool, Doc("Words in lower case.")] = False
+    lowercase: Annotated[bool, Doc("Whether to lower-case all words.")] = False
 
 
 @dataclass(eq=False, repr=False)
 class GaussianHMMParameters(MarkovParameters):
-    """What hidden Markov models of vectors have besides."""
+    """Further parameters of hidden Markov models of vectors."""
 
     _: KW_ONLY
     covariance: Annotated[
         str,
         OneOf("full", "tied", "diag", "spherical", hint="full, tied, diag or spherical"),
-        Doc("The shape of the Gaussians: full, tied, diag or spherical."),
+        Doc("Covariance type: full, tied, diag or spherical."),
     ] = "full"
     floor: Annotated[
         float,
         Number(hint="1e-6 is usual"),
-        Doc("The smallest variance in any direction, as a share of the data's own."),
+        Doc("Minimum variance in any direction, as a fraction of that of the data."),
     ] = 1e-6
     prior: Annotated[
-        NIW | None, Doc("For learners with priors; by default a weak one on the data's scale.")
+        NIW | None,
+        Doc("Prior for Bayesian learners; by default, a weak one on the scale of the data."),
     ] = None

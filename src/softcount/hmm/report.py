@@ -1,4 +1,4 @@
-"""Hidden Markov models as a page and as an overview: states, their transitions, sentences."""
+"""HTML report and text overview of hidden Markov models: states, transitions, sentences."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
     from softcount.hmm.estimators import HMM
 
 WORDS, WORDS_IN_LINE = 10, 8
-"""Number of words that are kept of a state, and that its line of an overview shows."""
+"""Number of words kept for each state, and number shown in its line of an overview."""
 SMALLEST = 1e-6
 """Words with a lower probability are not shown."""
 LEAST_SEEN, SURELY_SEEN = 0.1, 0.5
-"""Bounds of the count below which a word is in a state by smoothing alone, and is not shown."""
+"""Bounds on the expected count below which a word is due to smoothing alone, and is not shown."""
 
 
 @dataclass(frozen=True)
 class StateSummary:
-    """A state.
+    """Summary of a state.
 
     ``number``  its row in the tables
     ``name``    its tag, or its number
-    ``tokens``  how many words have it; None if no sentences are known
-    ``share``   the part of all words that these are
-    ``words``   its most probable words and p(word | state)
+    ``tokens``  number of tokens in this state; None without sentences
+    ``share``   proportion of all tokens in this state
+    ``words``   its most probable words with p(word | state)
     """
 
     number: int
@@ -61,21 +61,21 @@ class StateSummary:
         return f"State {self.name}" if isinstance(self.name, int) else self.name
 
     def join_words(self, n: int = WORDS_IN_LINE) -> str:
-        """Its words, one after the other."""
+        """Join its most probable words into one string."""
         return " ".join(word for word, _ in self.words[:n])
 
     def make_bars(self) -> Bars:
-        """Its words as bars on a scale of its own."""
+        """Make bars of its words, on a scale of their own."""
         return make_bars("most probable words", dict(self.words), WORDS, own_scale=True)
 
 
 @dataclass(frozen=True, eq=False)
 class StatesOverview(Overview):
-    """All states, the largest first.
+    """Overview of all states, the most frequent first.
 
-    ``fit``     None if the model came from a file
-    ``notes``   remarks, each a sentence
-    ``scores``  beside gold tags, if there are any
+    ``fit``     None if the model was loaded from a file
+    ``notes``   remarks, one sentence each
+    ``scores``  agreement with gold tags; None without these
     """
 
     states: Sequence[StateSummary]
@@ -85,11 +85,11 @@ class StatesOverview(Overview):
     scores: Any = None
 
     def columns(self) -> list[Column]:
-        """A row for each state."""
-        names = [str(one.name) for one in self.states]
-        tokens = ["" if one.tokens is None else f"{one.tokens:,}" for one in self.states]
-        shares = [one.share for one in self.states]
-        words = [one.join_words() for one in self.states]
+        """Return the columns of the table, with a row for each state."""
+        names = [str(state.name) for state in self.states]
+        tokens = ["" if state.tokens is None else f"{state.tokens:,}" for state in self.states]
+        shares = [state.share for state in self.states]
+        words = [state.join_words() for state in self.states]
         return [
             Column("state", names, names, "name"),
             Column("tokens", tokens, [text.replace(",", "") for text in tokens]),
@@ -99,18 +99,18 @@ class StatesOverview(Overview):
         ]
 
     def remarks(self) -> list[str]:
-        """The notes, and how states agree with gold tags."""
+        """Return the notes, and the agreement of states with gold tags."""
         return [*self.notes, *([] if self.scores is None else [str(self.scores)])]
 
     def facts(self) -> dict[str, Any]:
-        """The notes, the agreement with gold tags, and all states."""
+        """Return the notes, the agreement with gold tags, and all states, for JSON."""
         gold = {} if self.scores is None else {"gold": asdict(self.scores)}
         states = [
             {
-                **{"state": one.name, "tokens": one.tokens, "share": one.share},
-                "words": dict(one.words),
+                **{"state": state.name, "tokens": state.tokens, "share": state.share},
+                "words": dict(state.words),
             }
-            for one in self.states
+            for state in self.states
         ]
         return {"notes": list(self.notes), **gold, "states": states}
 
@@ -121,10 +121,10 @@ def summarise_states(
     notes: Sequence[str] = (),
     scores: Any = None,
 ) -> StatesOverview:
-    """The states of a fitted HMM.
+    """Summarise the states of a fitted HMM.
 
-    ``states``  what sentences were found to have, as `HMM.predict` says; None where nothing was.
-                Without it shares are those that the tables give in the long run
+    ``states``  predicted states of sentences, from `HMM.predict`; None for a sentence without any.
+                Without it, proportions are those of the stationary distribution
     """
     tokens = None
     if states is None or not any(states):
@@ -135,33 +135,33 @@ def summarise_states(
             shares = shares @ again
             shares /= shares.sum()
     else:
-        counts = Counter(chain.from_iterable(some or () for some in states))
+        counts = Counter(chain.from_iterable(path or () for path in states))
         tokens = [counts[name] for name in model.states_]
         shares = np.array(tokens) / sum(tokens)
-    # words are shown that belong to a state by the text, and not by smoothing alone
+    # show only words that belong to a state by the text, not by smoothing alone
     added = smoothings(model.smoothing, TRANSITIONS, EMISSIONS)[1]
     seldom = min(max(LEAST_SEEN, added / 2.0), SURELY_SEEN)
     table, vocabulary = model._emission_table(), model.words_
     least = np.maximum(model._find_proba_of_count(seldom), SMALLEST)
     best = np.argsort(-table, axis=1, kind="stable")[:, :WORDS].tolist()
     words = [
-        [(shorten_word(vocabulary[w]), float(row[w])) for w in some if row[w] > bound]
-        for row, some, bound in zip(table, best, least, strict=True)
+        [(shorten_word(vocabulary[w]), float(row[w])) for w in top if row[w] > bound]
+        for row, top, bound in zip(table, best, least, strict=True)
     ]
-    every = [
+    summaries = [
         StateSummary(k, name, None if tokens is None else tokens[k], float(shares[k]), words[k])
         for k, name in enumerate(model.states_)
     ]
-    order = sorted(every, key=lambda one: -one.share)
+    order = sorted(summaries, key=lambda state: -state.share)
     return StatesOverview(order, model.signature_, getattr(model, "fit_", None), notes, scores)
 
 
 class Transitions(NamedTuple):
-    """How states follow each other.
+    """First-order transition probabilities.
 
-    ``start``  (states): p(first state)
+    ``start``  (states,): p(first state)
     ``table``  (states, states): p(next state | state)
-    ``ends``   (states): p(end | state)
+    ``ends``   (states,): p(end | state)
     """
 
     start: FloatArray
@@ -170,44 +170,47 @@ class Transitions(NamedTuple):
 
 
 def read_transitions(model: HMM) -> Transitions:
-    """The transitions of a fitted HMM.
+    """Return the transitions of a fitted HMM.
 
-    Of order 2 these are means over the state before, as often as it leads here at the start of
-    sentences.
+    At order 2, they are averaged over the earlier of the two states, weighted by the frequencies of
+    pairs at the start of sentences.
     """
     params, k = model.params_, len(model.states_)
     table, start = params["transitions"], params["start"].reshape(-1)
     if model.order == 2:
         before = start[:, None] * params["second"][:, :k]
-        weights = before + 1e-9  # so that a state that nothing leads to has a mean, too
+        weights = before + 1e-9  # so that the mean is defined for unreachable states too
         rows = table.reshape(k, k, -1)
         table = (weights[:, :, None] * rows).sum(axis=0) / weights.sum(axis=0)[:, None]
     ends = table[:, k] if table.shape[1] > k else np.zeros(k)
     return Transitions(start, table[:, :k], ends)
 
 
-# How states follow each other, as a picture: states on a circle, their likeliest transitions.
+# Diagram of transitions: states on a circle, arrows for the most probable transitions.
 
 
 RADIUS, MARGIN = 270.0, 170.0
 SMALLEST_NODE, LARGEST_NODE = 9.0, 24.0
 WIDEST = 7.0
 MOST_TRANSITIONS, LEAST = 2, 0.1
-"""Number of transitions that a state shows, and their smallest probability."""
+"""Maximum number of transitions drawn per state, and their minimum probability."""
 FEW, LEAST_OF_FEW = 5, 0.01
-"""Models of at most FEW states show all transitions above this probability, with figures."""
+"""Models of at most FEW states show all transitions above this probability, with numbers."""
 LABEL = 18
-"""Number of letters of words beside a state."""
+"""Maximum number of letters of the words beside a state."""
 NEAR, FAR = 0.9, 0.3
-"""Where arrows pass between neighbours, and across: 0 is the middle, 1 straight between states."""
+"""Curvature of arrows between neighbours, and across: 0 is through the middle, 1 is straight."""
 
 
 class _Node(NamedTuple):
-    """A circle with a label that points outwards and never stands on its head.
+    """A circle with a label that points outwards and is never upside down.
 
     ``state``  None: the start or the end of sentences
     ``at``     its centre, x + i y
-    ``side``   the end of the label that is beside the circle; it is ``away`` from its centre
+    ``size``   its radius
+    ``turn``   the rotation of the label in degrees
+    ``side``   the end of the label that is next to the circle (SVG ``text-anchor``)
+    ``away``   the distance of that end from the centre
     """
 
     name: str
@@ -221,7 +224,7 @@ class _Node(NamedTuple):
 
 
 class Transition(NamedTuple):
-    """An arrow between nodes, by their numbers."""
+    """An arrow between nodes, given by their numbers, with its probability."""
 
     origin: int
     goal: int
@@ -229,7 +232,7 @@ class Transition(NamedTuple):
 
 
 def choose_hue(k: int) -> int:
-    """The colour of a state, as an angle: neighbours in number are far apart in colour.
+    """Return the hue of a state, in degrees: consecutive numbers are far apart in colour.
 
     >>> choose_hue(0), choose_hue(1), choose_hue(2)
     (0, 138, 275)
@@ -238,9 +241,9 @@ def choose_hue(k: int) -> int:
 
 
 def draw_transitions(states: Sequence[StateSummary], transitions: Transitions) -> str:
-    """How states follow each other, as an ``<svg>`` element.
+    """Draw the transition diagram, as an ``<svg>`` element.
 
-    ``states``  in any order; rows and columns of the tables are their numbers
+    ``states``  in any order; their numbers are the rows and columns of the tables
     """
     start, table, ends = transitions
     k = len(start)
@@ -248,9 +251,9 @@ def draw_transitions(states: Sequence[StateSummary], transitions: Transitions) -
     whole[:k, :k], whole[k, :k], whole[:k, k + 1] = table, start, ends
     few = k <= FEW
     most, least = (len(whole), LEAST_OF_FEW) if few else (MOST_TRANSITIONS, LEAST)
-    radius = min(RADIUS, 72.0 + 24.0 * len(whole))  # a few do not stand miles apart
+    radius = min(RADIUS, 72.0 + 24.0 * len(whole))  # keep few states close together
     middle = complex(radius + MARGIN, radius + MARGIN)
-    # round the circle, clockwise: each beside what it leads to, the end last
+    # clockwise round the circle: each state next to its most probable successor, the end last
     order, left = [k], set(range(k))
     while left:
         last = order[-1]
@@ -258,10 +261,10 @@ def draw_transitions(states: Sequence[StateSummary], transitions: Transitions) -
         left.remove(order[-1])
     order.append(k + 1)
     nodes = {}
-    by_number = {one.number: one for one in states}
+    by_number = {state.number: state for state in states}
     for i, n in enumerate(order):
         state, angle = by_number.get(n), 2 * math.pi * (i + 0.5) / len(order) - math.pi / 2
-        # areas are as shares, but for the smallest and the largest
+        # areas are proportional to the states' frequencies, within bounds
         size = max(SMALLEST_NODE, min(LARGEST_NODE, 60.0 * math.sqrt(state.share if state else 0)))
         turn, away, side = math.degrees(angle), size + 6, "start"
         if math.cos(angle) < 0.0:
@@ -272,7 +275,9 @@ def draw_transitions(states: Sequence[StateSummary], transitions: Transitions) -
         at = middle + cmath.rect(radius, angle)
         nodes[n] = _Node(name, words, state, at, size, turn, side, away)
     arrows = []
-    for origin, goal, p in sorted(choose_transitions(whole, most, least), key=lambda one: one.p):
+    for origin, goal, p in sorted(
+        choose_transitions(whole, most, least), key=lambda arrow: arrow.p
+    ):
         path, half = _draw_arrow(nodes[origin], nodes[goal], middle, radius)
         name = f"{nodes[origin].name} → {nodes[goal].name}: {p:.2f}"
         width = max(0.8, WIDEST * p)
@@ -282,14 +287,14 @@ def draw_transitions(states: Sequence[StateSummary], transitions: Transitions) -
         side=2 * middle.real,
         few=few,
         nodes=[nodes[n] for n in range(k + 2)],
-        arrows=arrows,  # the likeliest on top
+        arrows=arrows,  # the most probable on top
     )
 
 
 def choose_transitions(
     whole: FloatArray, most: int = MOST_TRANSITIONS, least: float = LEAST
 ) -> list[Transition]:
-    """The likeliest transitions from each node.
+    """Choose the most probable transitions from each node.
 
     >>> for transition in choose_transitions(np.array([[0.05, 0.95], [0.5, 0.5]])):
     ...     print(transition)
@@ -307,16 +312,16 @@ def choose_transitions(
 
 
 def _draw_arrow(origin: _Node, goal: _Node, middle: complex, radius: float) -> tuple[str, complex]:
-    """The path of an arrow, and the point where its figure stands."""
+    """Return the path of an arrow, and the position of its number."""
     start, end, size = origin.at, goal.at, goal.size
     if origin is goal:  # a loop on the inner side, where no label is
         inwards = (middle - start) / radius
-        far = size + (34.0 if radius == RADIUS else 60.0)  # where there is room for figures
+        far = size + (34.0 if radius == RADIUS else 60.0)  # where there is room for numbers
         out, back = inwards * (0.8 - 0.6j), inwards * (0.8 + 0.6j)
         points = (start + size * out, start + far * out, start + far * back)
         path = "M{} C{} {} {}".format(*map(_write, (*points, start + (size + 2) * back)))
         return path, start + inwards * 0.8 * (size + 3 * far) / 4
-    # an arc bends towards the middle, and a little to the left: there and back are two
+    # arcs bend towards the middle, and a little to the left, to separate the two directions
     bend = NEAR - (NEAR - FAR) * abs(end - start) / (2 * radius)
     control = middle + bend * ((start + end) / 2 - middle) + 0.12j * (end - start)
     end -= (size + 2) * (end - control) / (abs(end - control) or 1.0)
@@ -330,7 +335,7 @@ def _write(point: complex) -> str:
 
 EXAMPLES, LONGEST_SENTENCE = 20, 60
 SHORT, LONG = 4, 30
-"""Fewest and most words of an example, if there are such sentences."""
+"""Minimum and maximum number of words of an example, if there are such sentences."""
 NEIGHBOURS = 3
 
 
@@ -342,11 +347,11 @@ def tagging_report(
     method: str = "viterbi",
     title: str = "Hidden states",
 ) -> str:
-    """A page (HTML) about a fitted HMM: states, their words and transitions, example sentences.
+    """Make an HTML page about a fitted HMM: states, words, transitions, example sentences.
 
-    ``sentences``  text to show, as `HMM.predict` takes it
-    ``n``          how many example sentences
-    ``method``     how their states are found, see `HMM.predict`
+    ``sentences``  text for the examples, in any form that `HMM.predict` accepts
+    ``n``          number of example sentences
+    ``method``     how their states are decoded, see `HMM.predict`
 
     >>> from softcount.hmm import HMM
     >>> text = ["the dog barks", "a cat sleeps"]
@@ -359,7 +364,7 @@ def tagging_report(
             "give a fitted HMM",
         )
     if n < 0:
-        raise DataError(f"n={brief(n)} sentences cannot be shown", "give a number from 0 on")
+        raise DataError(f"n={brief(n)} sentences cannot be shown", "give n ≥ 0")
     if sentences is None:
         return states_page(model, summarise_states(model), title=title)
     text = sentences.sequences if isinstance(sentences, Tagged) else sentences
@@ -378,13 +383,13 @@ def states_page(
     *,
     title: str = "Hidden states",
 ) -> str:
-    """The page, given the states of sentences (None: a sentence without any)."""
+    """Render the page, given the states of sentences (None: a sentence without any)."""
     transitions = read_transitions(model)
     k, v = len(model.states_), len(model.words_)
-    tokens = sum(len(some or ()) for some in found)
+    tokens = sum(len(path or ()) for path in found)
     known = f", {tokens:,} words of {plural(len(sentences), 'sentence')}" if tokens else ""
-    by_name = {one.name: one for one in overview.states}
-    by_number = {one.number: one for one in overview.states}
+    by_name = {state.name: state for state in overview.states}
+    by_number = {state.number: state for state in overview.states}
     examples = [
         (
             [
@@ -393,7 +398,7 @@ def states_page(
             ][:LONGEST_SENTENCE],
             len(sentences[i]) > LONGEST_SENTENCE,
         )
-        for i in choose_sentences([len(some or ()) for some in found], n)
+        for i in choose_sentences([len(path or ()) for path in found], n)
     ]
     return render_page(
         "hmm/report.html",
@@ -417,18 +422,18 @@ def states_page(
 def _find_neighbours(
     probabilities: FloatArray, states: dict[int, StateSummary]
 ) -> list[tuple[StateSummary, float]]:
-    """The likeliest states, with their probabilities."""
+    """Return the most probable states, with their probabilities."""
     best = np.argsort(-probabilities, kind="stable")[:NEIGHBOURS].tolist()
     return [(states[j], float(probabilities[j])) for j in best if probabilities[j] >= 0.01]
 
 
 def choose_sentences(lengths: Sequence[int], n: int) -> list[int]:
-    """Numbers of sentences of fair length, evenly spread; others if there are none.
+    """Choose evenly spaced sentences of moderate length; any non-empty ones if there are none.
 
     >>> choose_sentences([3, 5, 0, 8, 12, 90, 7], 2), choose_sentences([1, 0], 2)
     ([1, 6], [0])
     """
-    fair = [i for i, length in enumerate(lengths) if SHORT <= length <= LONG]
-    some = fair or [i for i, length in enumerate(lengths) if length]
-    places = np.unique(np.linspace(0, len(some) - 1, min(n, len(some))).round().astype(int))
-    return [some[i] for i in places.tolist()]
+    moderate = [i for i, length in enumerate(lengths) if SHORT <= length <= LONG]
+    pool = moderate or [i for i, length in enumerate(lengths) if length]
+    places = np.unique(np.linspace(0, len(pool) - 1, min(n, len(pool))).round().astype(int))
+    return [pool[i] for i in places.tolist()]

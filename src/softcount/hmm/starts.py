@@ -1,4 +1,4 @@
-"""Start values of hidden Markov models."""
+"""Initial parameters of hidden Markov models."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ from softcount.mixture.starts import cluster, power_method
 from softcount.text.vocabulary import Vocabulary
 
 MANY = 1e6
-"""Total count of each row, when a given table is turned into parameters."""
+"""Total pseudo-count of each row when a table is turned into parameters."""
 LOOSE, JITTER = 0.1, 0.1
-"""Share of a row that is left to unseen outcomes; relative size of the random noise."""
+"""Fraction of a row reserved for unseen outcomes; relative size of the random noise."""
 SUM_ERROR = 1e-6
-"""By how much a frozen row may sum to more than one."""
+"""Tolerance by which a frozen row may sum to more than one."""
 CENTRES = MEANS, COVARIANCES = "means", "covariances"
 Start = dict[str, Array] | Callable[[np.random.Generator], dict[str, Array]]
 
-# of starts from moments
-_LARGEST = 256  # K of the K×K×K tensor
-_SMALL = 300  # up to this many words a dense decomposition is the quickest
-_RANK = 1e-9  # directions weaker than this part of the strongest are rounding error
-_BLOCK = 2_000_000  # numbers held at once while moments are summed
-_AT_HAND = 100_000  # numbers in a table that is read again at once
-_STARTS = 500  # the most frequent words: the power method begins at what they say
-_ROUNDS = 3  # of averaging: each costs about an EM step, which does the same job better in the end
+# constants of spectral starts
+_LARGEST = 256  # maximum K of the K×K×K tensor
+_SMALL = 300  # up to this many words, a dense decomposition is fastest
+_RANK = 1e-9  # singular values below this fraction of the largest are rounding error
+_BLOCK = 2_000_000  # numbers in memory at once while moments are summed
+_AT_HAND = 100_000  # numbers in a table that is soon read again, so should stay in the cache
+_STARTS = 500  # number of frequent words whose vectors start the power method
+_ROUNDS = 3  # of averaging: each costs about as much as an EM step, which does more in the end
 
 
 def count_supervision(
     core: HMMCore, corpus: SentenceCorpus, frequencies: IntArray, rng: np.random.Generator
 ) -> dict[str, Array]:
-    """Start from supervision: expected counts of the sentences with tags or dictionary words.
+    """Initialise from supervision: expected counts of sentences with tags or dictionary words.
 
-    All that is possible in them is taken to be equally likely. Words that are not among them begin
-    by their ``frequencies``, alike in all states.
+    All their possible paths are taken to be equally likely. Words of other sentences start in
+    proportion to their ``frequencies``, equally in all states.
     """
     shard = corpus.everything
     of_sentence = np.repeat(np.arange(len(shard)), np.diff(shard.indptr))
@@ -55,8 +55,8 @@ def count_supervision(
     even = {name: family.uniform() for name, family in core.families.items()}
     counts = core.expect(even, supervised, EStep()).counts
     tables = {}
-    for name, given in counts.items():
-        seen = np.asarray(given, dtype=float)
+    for name, expected in counts.items():
+        seen = np.asarray(expected, dtype=float)
         seen = seen.reshape(core.n_states, -1) if name == EMISSIONS else seen
         usual = frequencies if name == EMISSIONS else np.ones(seen.shape[1])
         loose = (LOOSE * seen.sum(axis=1, keepdims=True) + 1.0) * (usual / usual.sum())
@@ -67,23 +67,23 @@ def count_supervision(
 def start_from_moments(
     core: HMMCore, shard: SentenceShard, frequencies: IntArray, rng: np.random.Generator
 ) -> dict[str, Array]:
-    """Start from the moments of three words in a row: see `spectral_start`."""
-    found = spectral_start(
+    """Initialise from the moments of word triples: see `spectral_start`."""
+    solution = spectral_start(
         shard.observed, shard.indptr, len(frequencies), core.n_states, rng, shard.weights
     )
-    transitions, stop = found["transitions"], found["stop"]
+    transitions, stop = solution["transitions"], solution["stop"]
     if core.stop:
         transitions = np.hstack([transitions * (1.0 - stop)[:, None], stop[:, None]])
     tables = {
-        START: found["start"][None],
+        START: solution["start"][None],
         TRANSITIONS: transitions,
-        EMISSIONS: found["emissions"],
+        EMISSIONS: solution["emissions"],
     }
     return _fit_families(core, tables)
 
 
 def _fit_families(core: HMMCore, tables: dict[str, Array]) -> dict[str, Array]:
-    """Parameters in proportion to tables, within the families' constraints."""
+    """Make parameters in proportion to tables, within the families' constraints."""
     proper = {}
     for name, family in core.families.items():
         rows = tables[name] / tables[name].sum(axis=1, keepdims=True)
@@ -97,11 +97,11 @@ def _fit_families(core: HMMCore, tables: dict[str, Array]) -> dict[str, Array]:
 def read_tables(
     core: HMMCore, init: Mapping[str, Any], constraints: TableConstraints
 ) -> dict[str, Array]:
-    """Read the tables of a start, as arrays of the families' shapes."""
-    strange = [name for name in init if name not in core.families]
-    if strange or not init:
-        what = brief(strange[0]) if strange else "no table"
-        raise StartError(f"the start has {what}", f"tables are {', '.join(core.families)}")
+    """Read initial tables, as arrays of the families' shapes."""
+    unknown = [name for name in init if name not in core.families]
+    if unknown or not init:
+        what = f"an unknown table {brief(unknown[0])}" if unknown else "no table"
+        raise StartError(f"init has {what}", f"tables are {', '.join(core.families)}")
     tables: dict[str, Array] = {}
     for name, given in init.items():
         family = core.families[name]
@@ -110,15 +110,15 @@ def read_tables(
             values = np.asarray(given, dtype=float)
         except (TypeError, ValueError):
             raise StartError(
-                f"the start of {name!r} is {brief(given)}", f"give an array of shape {shape}"
+                f"init[{name!r}] is {brief(given)}", f"give an array of shape {shape}"
             ) from None
         columns = values.shape[-1:]
         if name in (TRANSITIONS, SECOND) and columns != shape[-1:]:  # is it the end's column?
-            which = f"the start of {name!r} has the shape {values.shape}, not {shape}"
+            which = f"init[{name!r}] has the shape {values.shape}, not {shape}"
             if core.stop and columns == (core.n_states,):
-                raise StartError(which, "add a column for the end, or stop=False")
+                raise StartError(which, "add a column for the end, or set stop=False")
             if not core.stop and columns == (core.n_states + 1,):
-                raise StartError(which, "leave out the column for the end, or stop=True")
+                raise StartError(which, "omit the column for the end, or set stop=True")
         table = tables[name] = shaped(name, values, shape)
         if isinstance(family, Categorical):
             possible = family.uniform() > 0.0
@@ -126,11 +126,10 @@ def read_tables(
                 ruled_out = np.flatnonzero(~possible[row] & (table[row] != 0.0))
                 if len(ruled_out):
                     raise StartError(
-                        f"row {row} of {name!r} is frozen, and begins with "
-                        f"{table[row, ruled_out[0]]:g} in column {ruled_out[0]}, which is zero for "
-                        "good",
-                        "begin with 0 there, or leave the entry out of zero, or the row out of "
-                        "frozen",
+                        f"row {row} of {name!r} is frozen, and starts with "
+                        f"{table[row, ruled_out[0]]:g} in column {ruled_out[0]}, which is fixed at "
+                        "zero",
+                        "start with 0 there, or remove the entry from zero, or the row from frozen",
                     )
                 if table[row].sum() > 1.0 + SUM_ERROR:
                     raise StartError(
@@ -141,7 +140,7 @@ def read_tables(
 
 
 def complete(core: HMMCore, tables: dict[str, Array], usual: Any) -> Start:
-    """Complete given tables by those of the usual start."""
+    """Complete given tables with those of the default initialisation."""
     if set(tables) == set(core.families):
         return tables
     return lambda rng: {**usual(rng), **tables}
@@ -156,10 +155,10 @@ def read_emissions(
 ) -> FloatArray:
     """Read p(word | state), (states, words), from some of its entries.
 
-    ``given``     state → {word: p}, or word → p for each state
-    ``possible``  (states, words): False where an entry is zero for good
+    ``given``     state → {word: p}, or word → [p for each state]
+    ``possible``  (states, words): False where an entry is fixed at zero
 
-    What the words named leave of a state's 1 is shared evenly by those that are not, so a row that
+    The remaining probability mass of a state is shared evenly by the words not named, so a row that
     sums to 1 leaves them nothing.
     """
     table = np.zeros(possible.shape)
@@ -173,15 +172,15 @@ def read_emissions(
                 rows = tags.state(outer)
             except DataError as error:
                 raise StartError(
-                    f"the start of 'emissions' has the state {brief(outer)}: {error.message}",
+                    f"init['emissions'] has the state {brief(outer)}: {error.message}",
                     f"states are {brief(tags.states)}",
                 ) from None
         for word, p in inner.items() if by_state else [(outer, inner)]:
             text = word.lower() if lowercase and isinstance(word, str) else word
             if not isinstance(text, str) or text not in vocabulary.numbers:
                 raise StartError(
-                    f"the start of 'emissions' has the word {brief(word)}, which no sentence has",
-                    "leave it out; give {state: {word: p}}, or {word: p of each state}",
+                    f"init['emissions'] has the word {brief(word)}, which is in no sentence",
+                    "omit it; give {state: {word: p}}, or {word: [p for each state]}",
                 )
             p = [p] if by_state else p
             try:
@@ -191,20 +190,20 @@ def read_emissions(
             if values.shape != (n,) or not np.isfinite(values).all() or (values < 0.0).any():
                 wanted = f"give {word!r} one for each of {n} states" if n > 1 else "give one"
                 raise StartError(
-                    f"the start of 'emissions' has {brief(p)} for {brief(word)}",
-                    f"probabilities are numbers from 0; {wanted}",
+                    f"init['emissions'] has {brief(p)} for {brief(word)}",
+                    f"probabilities are numbers ≥ 0; {wanted}",
                 )
             w = vocabulary.numbers[text]
             table[rows, w] += values[0] if by_state else values
             named[rows, w] = True
     others = possible & ~named
-    rest = np.maximum(1.0 - table.sum(axis=1), 0.0)  # shared evenly by the others
+    rest = np.maximum(1.0 - table.sum(axis=1), 0.0)  # mass shared evenly by the other words
     table += others * (rest / np.maximum(others.sum(axis=1), 1))[:, None]
     nowhere = np.flatnonzero((table == 0.0).all(axis=0))
     if len(nowhere):
         raise StartError(
-            f"the start of 'emissions' leaves nothing for {brief(vocabulary.words[nowhere[0]])}",
-            "let the words of some state sum to less than 1: the rest is for the others",
+            f"init['emissions'] leaves no mass for {brief(vocabulary.words[nowhere[0]])}",
+            "let the words of some state sum to less than 1: the rest goes to the other words",
         )
     return table
 
@@ -212,7 +211,7 @@ def read_emissions(
 def cluster_vectors(
     core: HMMCore, shard: SentenceShard, rng: np.random.Generator
 ) -> dict[str, Array]:
-    """Start from k-means clusters of the vectors, within the states that they may be in."""
+    """Initialise from k-means clusters of the vectors, within their allowed states."""
     labels = cluster(shard.observed, core.n_states, shard.token_weights, rng)
     allowed = shard.states.allowed[shard.sets]
     first = allowed.argmax(axis=1)
@@ -222,7 +221,7 @@ def cluster_vectors(
 
 
 def choose_states(shard: SentenceShard, scores: FloatArray) -> IntArray:
-    """The state of the highest score of each vector, among those that it may be in."""
+    """Return the state with the highest score of each vector, among its allowed states."""
     possible = np.where(shard.states.allowed[shard.sets], scores, -np.inf)
     best: IntArray = possible.argmax(axis=1)
     return best
@@ -231,39 +230,41 @@ def choose_states(shard: SentenceShard, scores: FloatArray) -> IntArray:
 def read_centres(
     core: HMMCore, shard: SentenceShard, offset: FloatArray, means: Any, covariances: Any = None
 ) -> tuple[IntArray, FloatArray]:
-    """Read means and covariances; gives the nearest state of each vector, and the Gaussians.
+    """Read means and covariances; return the nearest state of each vector, and the Gaussians.
 
-    Without covariances, all have that of the vectors about their nearest means.
+    Without covariances, all states get the pooled covariance of the vectors about their nearest
+    means.
     """
     family = cast(Gaussian, core.emission.family)
     usual = family.uniform()
     centres = _read_numbers(MEANS, means, family.means(usual).shape) - offset
-    away = shard.observed @ centres.T - 0.5 * (centres**2).sum(axis=1)
-    labels = choose_states(shard, away)
+    nearness = shard.observed @ centres.T - 0.5 * (centres**2).sum(axis=1)
+    labels = choose_states(shard, nearness)
     if covariances is None:
-        every = np.repeat(shard.token_weights[:, None], core.n_states, axis=1)
-        whole = family.statistics(shard.observed - centres[labels], every)
-        rng = np.random.default_rng(0)  # not drawn from
-        return labels, family.move_means(family.maximise(whole, usual, rng), centres)
-    wide = _read_numbers(COVARIANCES, covariances, family.covariances(usual).shape)
+        weights = np.repeat(shard.token_weights[:, None], core.n_states, axis=1)
+        pooled = family.statistics(shard.observed - centres[labels], weights)
+        rng = np.random.default_rng(0)  # required by the interface, but nothing is drawn
+        return labels, family.move_means(family.maximise(pooled, usual, rng), centres)
+    values = _read_numbers(COVARIANCES, covariances, family.covariances(usual).shape)
     try:
-        return labels, family.make_params(centres, wide)
+        return labels, family.make_params(centres, values)
     except np.linalg.LinAlgError:
         raise StartError(
-            f"the start of {COVARIANCES!r} has one that is not positive definite", "correct it"
+            f"init[{COVARIANCES!r}] has a matrix that is not positive definite", "correct it"
         ) from None
 
 
 def count_labels(core: HMMCore, shard: SentenceShard, labels: IntArray) -> dict[str, Array]:
-    """Maximum-likelihood tables, given the state of each vector."""
+    """Estimate maximum-likelihood tables, given the state of each vector."""
     even = {name: family.uniform() for name, family in core.families.items()}
     paths = labels[None].astype(np.int32)
-    found = core.make_trellis(even, shard).count_paths(paths, np.zeros(len(shard)))
-    counts = core.arrange_counts(shard, found)
+    events = core.make_trellis(even, shard).count_paths(paths, np.zeros(len(shard)))
+    counts = core.arrange_counts(shard, events)
     families = dict(core.families)
     gaussians = families.pop(EMISSIONS)
-    start = {n: f.mean(counts[n], f.uniform()) for n, f in families.items()}  # all is possible
-    rng = np.random.default_rng(0)  # not drawn from
+    # the posterior mean, not the mode, so that no transition starts at zero
+    start = {n: f.mean(counts[n], f.uniform()) for n, f in families.items()}
+    rng = np.random.default_rng(0)  # required by the interface, but nothing is drawn
     return {**start, EMISSIONS: gaussians.maximise(counts[EMISSIONS], gaussians.uniform(), rng)}
 
 
@@ -275,16 +276,16 @@ def _read_numbers(name: str, given: Any, shape: tuple[int, ...]) -> FloatArray:
         values = np.empty(0)
     if values.shape != shape or not np.isfinite(values).all():
         raise StartError(
-            f"the start of {name!r} is {brief(given)}", f"give finite numbers of the shape {shape}"
+            f"init[{name!r}] is {brief(given)}", f"give finite numbers of shape {shape}"
         )
     return values
 
 
 @dataclass(frozen=True, eq=False)
 class Triples:
-    """Three words in a row: numbers (3, n), and how often each triple was seen.
+    """Word trigrams: word indices (3, n), and the weight of each trigram.
 
-    ``n_words`` is V; the number V stands for the edge of a sentence.
+    ``n_words`` is V; index V stands for the edge of a sentence.
 
     >>> Triples.from_sentences(np.array([4, 5, 6, 7]), np.array([0, 3, 3, 4]), 8).words.T.tolist()
     [[8, 4, 5], [4, 5, 6], [5, 6, 8], [8, 7, 8]]
@@ -298,12 +299,12 @@ class Triples:
     def from_sentences(
         cls, tokens: IntArray, indptr: IntArray, n_words: int, weights: FloatArray | None = None
     ) -> Triples:
-        """One triple for each token of the sentences ``tokens[indptr[n]:indptr[n + 1]]``."""
+        """Make one triple for each token of the sentences ``tokens[indptr[n]:indptr[n + 1]]``."""
         words = np.full((3, len(tokens)), n_words, np.int64)
         words[1] = tokens
         words[0, 1:], words[2, :-1] = tokens[:-1], tokens[1:]
-        some = np.flatnonzero(np.diff(indptr))
-        words[0, indptr[some]] = words[2, indptr[some + 1] - 1] = n_words
+        non_empty = np.flatnonzero(np.diff(indptr))
+        words[0, indptr[non_empty]] = words[2, indptr[non_empty + 1] - 1] = n_words
         if weights is None:
             return cls(words, np.ones(len(tokens)), n_words)
         weights = np.asarray(weights, np.float64)
@@ -313,7 +314,7 @@ class Triples:
         return cls(words[:, each > 0], each[each > 0], n_words)
 
     def by_middle(self) -> Triples:
-        """The same triples, sorted by their middle words."""
+        """Return the same triples, sorted by middle word."""
         order = np.argsort(self.words[1], kind="stable")
         return replace(self, words=self.words[:, order], weights=self.weights[order])
 
@@ -322,19 +323,19 @@ class Triples:
         return float(self.weights.sum())
 
     def pairs(self, row: int, column: int) -> csr_matrix:
-        """How often two of the three views have which words, as probabilities; (V + 1)²."""
+        """Return the joint distribution of two of the three views, (V + 1, V + 1)."""
         size = (self.n_words + 1, self.n_words + 1)
         where = (self.words[row], self.words[column])
         return csr_matrix((self.weights / self.total, where), shape=size)
 
     def first(self, view: int) -> FloatArray:
-        """How often a view has which word, as probabilities; V + 1."""
+        """Return the marginal distribution of a view, (V + 1,)."""
         return np.bincount(self.words[view], self.weights, self.n_words + 1) / self.total
 
 
 @dataclass(frozen=True, eq=False)
 class NeighbourTables:
-    """A stretch of a hidden Markov model, as triples show it.
+    """The tables of a hidden Markov model that generate its word triples.
 
     ``before``     (K + 1, K)  p(y, z): state z, and state y before it; row K is the edge
     ``after``      (K, K + 1)  p(z, y): state z, and state y after it; column K is the edge
@@ -347,11 +348,11 @@ class NeighbourTables:
 
     @property
     def mix(self) -> FloatArray:
-        """ω, how often each state is in the middle."""
+        """ω, the marginal distribution of the middle state, (K,)."""
         return self.after.sum(axis=1)  # type: ignore[no-any-return]
 
     def parameters(self) -> dict[str, FloatArray]:
-        """What `spectral_start` gives."""
+        """Return the parameters that `spectral_start` returns."""
         return {
             "start": _normalise(self.before[-1:])[0],
             "transitions": _normalise(self.after[:, :-1]),
@@ -368,26 +369,26 @@ def spectral_start(
     rng: np.random.Generator,
     weights: FloatArray | None = None,
 ) -> dict[str, FloatArray]:
-    """Parameters of a hidden Markov model from the moments of three words in a row; all positive.
+    """Estimate the parameters of a hidden Markov model from word trigrams; all are positive.
 
     The words before, at and after a token are three views of its state z, independent given z:
     P(a, b, c) = Σ_z ω_z A_z(a) O_z(b) B_z(c), with O the emissions and A, B the neighbours' words
     (Anandkumar, Hsu, Kakade 2012, "A method of moments for mixture models and hidden Markov
     models"). The pairs P₁₂, P₂₃, P₁₃ turn the outer views into the middle one:
     E[P₂₃ P₁₃⁺ x₁ | z] = O_z = E[P₂₁ P₃₁⁺ x₃ | z]. So Σ_z ω_z O_z O_zᵀ is P₂₃ P₁₃⁺ P₁₂, the third
-    moment becomes symmetric too, and the tensor power method finds the O_z without a start
+    moment becomes symmetric too, and the tensor power method finds the O_z without initial values
     (Anandkumar, Ge, Hsu, Kakade, Telgarsky 2014, "Tensor decompositions for learning latent
-    variable models"). The edge of a sentence is a word too, number V, that a state of its own emits
-    (number K): so every token is the middle of a triple, and first states and ends come out with
-    the rest.
+    variable models"). The edge of a sentence is treated as a word, number V, emitted by a state of
+    its own (number K): so every token is the middle of a triple, and start and end probabilities
+    are estimated along with the rest.
 
-    ``tokens``, ``indptr``  numbers of words; sentence n is ``tokens[indptr[n]:indptr[n + 1]]``
-    ``weights``             how much each sentence counts; None: 1
+    ``tokens``, ``indptr``  word indices; sentence n is ``tokens[indptr[n]:indptr[n + 1]]``
+    ``weights``             weight of each sentence; None: 1
 
-    Gives "start" (K), "transitions" (K, K), "stop" (K), the share of a state's tokens that end
-    their sentence, and "emissions" (K, V). Moments are rough where text is short and words are
-    rare. So states that they do not show begin near the overall frequencies, and a few rounds of
-    averaging over posteriors follow, for which the truth is a fixed point (`average_posteriors`).
+    Returns "start" (K,), "transitions" (K, K), "stop" (K,), the proportion of a state's tokens that
+    end their sentence, and "emissions" (K, V). Moments are noisy if the text is short or words are
+    rare. So states that cannot be identified start near the overall frequencies, and a few rounds
+    of posterior averaging follow, of which the true model is a fixed point (`average_posteriors`).
 
     >>> text = np.tile([0, 2, 1, 3, 0, 3, 1, 2], 50)  # 0 or 1, then 2 or 3, and so on
     >>> found = spectral_start(text, np.arange(0, 401, 8), 4, 2, np.random.default_rng(0))
@@ -400,11 +401,11 @@ def spectral_start(
     with single_threaded():
         tables = solve_moments(triples, n_states, rng)
         if missing := n_states - len(tables.emissions):  # near the overall frequencies
-            some = triples.first(1)[:-1] * rng.gamma(1.0, size=(missing, n_words))
+            noisy = triples.first(1)[:-1] * rng.gamma(1.0, size=(missing, n_words))
             tables = NeighbourTables(
                 _widen(tables.before.T, missing).T,
                 _widen(tables.after, missing),
-                np.vstack([tables.emissions, _normalise(some)]),
+                np.vstack([tables.emissions, _normalise(noisy)]),
             )
         for _ in range(_ROUNDS):
             tables = average_posteriors(triples, _smooth(tables, triples))
@@ -412,22 +413,22 @@ def spectral_start(
 
 
 def solve_moments(triples: Triples, n_states: int, rng: np.random.Generator) -> NeighbourTables:
-    """The model whose triples these are; fewer states if triples do not show as many.
+    """Find the model with these triple frequencies; fewer states if not all can be identified.
 
-    Exact, up to the order of the states, where the triples come as often as they should (many
-    times: noise is expected of a finite count) and the three pair matrices have rank K.
+    Exact, up to the order of the states, if the frequencies are those expected under the model (a
+    finite sample adds noise) and the three pair matrices have rank K.
     """
     if not 1 <= n_states <= _LARGEST:
         raise LearnerError(
-            f"moments cannot give a start for {n_states} states",
-            f"ask for 1 to {_LARGEST} states, or start at random",
+            f"a spectral start is not available for {n_states} states",
+            f"use 1 to {_LARGEST} states, or init='random'",
         )
     if not triples.words.shape[1]:
         raise LearnerError(
-            "there are no words to take moments of", "give sentences with words, or start at random"
+            "a spectral start needs words", "give sentences with words, or use init='random'"
         )
     maps, second, back = _map_views(triples, n_states, rng)
-    # views in which the second moment is 1: r numbers each, for the r directions that it has
+    # whiten: maps under which the second moment is the identity, of its rank r
     values, vectors = np.linalg.eigh(second)
     kept = values > max(_RANK, triples.total**-0.5) * values[-1]
     if not kept.any():
@@ -440,9 +441,9 @@ def solve_moments(triples: Triples, n_states: int, rng: np.random.Generator) -> 
     rows = axes @ back[:-1].T
     rows *= np.where(rows.sum(axis=1) < 0, -1.0, 1.0)[:, None]
     emissions = _normalise(np.maximum(rows, 0.0))
-    # p of a state with the one before it, and after it, by least squares on pairs: P₁₂ =
-    # Eᵀ p(y, z) O, where E is O and the edge that emits itself
-    inverse = np.linalg.pinv(emissions @ maps[1][:-1])  # of O as the map sees it
+    # joint p of a state and the one before it, or after it, by least squares on pairs: P₁₂ =
+    # Eᵀ p(y, z) O, where E is O extended by the edge, which emits itself
+    inverse = np.linalg.pinv(emissions @ maps[1][:-1])  # of O under the middle map
     solve = maps[1][:-1] @ inverse
     with_edge = np.zeros((len(maps[1]), solve.shape[1] + 1))
     with_edge[:-1, :-1], with_edge[-1, -1] = solve, 1.0
@@ -455,29 +456,29 @@ def solve_moments(triples: Triples, n_states: int, rng: np.random.Generator) -> 
 def _map_views(
     triples: Triples, n_states: int, rng: np.random.Generator
 ) -> tuple[tuple[FloatArray, FloatArray, FloatArray], FloatArray, FloatArray]:
-    """Maps (V + 1, K) of the three views' words into K numbers that mean the same in all three.
+    """Compute maps (V + 1, K) of the three views' words into one common K-dimensional space.
 
-    Gives also the second moment, Σ_z ω_z o_z o_zᵀ, with o_z what O_z becomes under the middle map;
-    and a map (V + 1, K) that brings such numbers back to words.
+    Also returns the second moment, Σ_z ω_z o_z o_zᵀ, with o_z the image of O_z under the middle
+    map; and a map (V + 1, K) from this space back to words.
     """
     scales = []
     for view in range(3):
-        # (p + n^−½)^−½: like p^−½, under which the noise of all words is alike, but rare words
-        # count less. Else a word beside which there was another once is a direction of its own
+        # (p + n^−½)^−½: like p^−½, which gives all words equal noise, but with less weight on rare
+        # words. Otherwise a single co-occurrence of rare words would be a direction of its own
         first = triples.first(view)
         scales.append(np.where(first > 0, 1 / np.sqrt(first + triples.total**-0.5), 0.0))
     p12 = _scale_entries(triples.pairs(0, 1), scales[0], scales[1])
     p13 = _scale_entries(triples.pairs(0, 2), scales[0], scales[2])
     p23 = _scale_entries(triples.pairs(1, 2), scales[1], scales[2])
-    # neighbours show the outer views' directions far better than words two apart, P₁₃, do
+    # adjacent words identify the outer views' directions far better than words two apart (P₁₃)
     left = _find_directions(p12, n_states, rng)
     right = _find_directions(p23.T.tocsr(), n_states, rng)
     seen_left, seen_right = p12.T @ left, p23 @ right
     middle = np.linalg.svd(np.hstack([seen_left, seen_right]), full_matrices=False)[0]
     middle = middle[:, :n_states]
     before, after = scales[0][:, None] * left, scales[2][:, None] * right
-    # the inverse of P₁₃ as the outer views see it, with σ / (σ² + noise²) in place of 1 / σ: what
-    # is no more than the noise of K × K means of n products must not blow up
+    # the inverse of P₁₃ in the outer views' directions, with σ / (σ² + noise²) in place of 1 / σ:
+    # singular values within the noise of K × K means of n products must not blow up
     spread = np.sqrt((triples.first(0) @ before**2).mean() * (triples.first(2) @ after**2).mean())
     noise = float(spread * np.sqrt(n_states / triples.total))
     u, values, v = np.linalg.svd(left.T @ (p13 @ right))
@@ -497,7 +498,7 @@ def _scale_entries(matrix: csr_matrix, rows: FloatArray, columns: FloatArray) ->
 
 
 def _find_directions(matrix: csr_matrix, n: int, rng: np.random.Generator) -> FloatArray:
-    """The left singular vectors of the n largest singular values, as columns."""
+    """Return the left singular vectors of the n largest singular values, as columns."""
     if matrix.shape[0] <= max(_SMALL, 3 * n):
         left, values, _ = np.linalg.svd(matrix.toarray())
     else:
@@ -513,18 +514,18 @@ def _find_directions(matrix: csr_matrix, n: int, rng: np.random.Generator) -> Fl
 
 def _too_few_directions(n: int) -> LearnerError:
     return LearnerError(
-        f"which words are neighbours does not show {n} different states",
-        "use fewer states or more text, or start at random",
+        f"word co-occurrences cannot identify {n} different states",
+        "use fewer states or more text, or init='random'",
     )
 
 
 def _third_moment(
     triples: Triples, before: FloatArray, middle: FloatArray, after: FloatArray
 ) -> FloatArray:
-    """E[x₁ ⊗ x₂ ⊗ x₃] of the mapped words, made symmetric.
+    """Compute E[x₁ ⊗ x₂ ⊗ x₃] of the mapped words, symmetrised.
 
-    All triples with the same middle word make one product, n·r² in all, and only their V sums meet
-    the middle map: n·r³ would be too much.
+    Triples are first summed by middle word, n·r² operations in all, and only the V sums are
+    multiplied by the middle map: n·r³ would be too slow.
     """
     r = before.shape[1]
     triples = triples.by_middle()
@@ -539,13 +540,13 @@ def _third_moment(
         for n, (i, j) in enumerate(pairwise(bounds)):
             np.matmul((before[first[i:j]] * left[i:j, None]).T, after[last[i:j]], out=sums[n])
         tensor += middle[at[bounds[:-1]]].T @ sums.reshape(-1, r * r)
-    # the middle view is the first axis, but all orders are the same in the end
+    # the middle view is the first axis, but symmetrising makes the order irrelevant
     cube = tensor.reshape(r, r, r)
     return np.mean([cube.transpose(axes) for axes in permutations(range(3))], axis=0)  # type: ignore[no-any-return]
 
 
 def _widen(joint: FloatArray, missing: int) -> FloatArray:
-    """p(z, y) with more states, each as likely as the mean state, beside all others alike."""
+    """Add states to p(z, y), each as probable as the average state, with uniform neighbours."""
     K = len(joint) + missing
     edge = joint[:, -1].sum()
     wide = np.full((K, K + 1), (1 - edge) / K**2)
@@ -556,9 +557,10 @@ def _widen(joint: FloatArray, missing: int) -> FloatArray:
 
 
 def _smooth(tables: NeighbourTables, triples: Triples) -> NeighbourTables:
-    """A blend of n^−½ with what holds for all states: zeros by clipping or chance open again.
+    """Mix in the overall distribution with weight n^−½, so that no entry stays at zero.
 
-    Words that were never seen have, all together, half an occurrence.
+    Zeros may be due to clipping or chance. Words that were never seen get half an occurrence in
+    all.
     """
     blend = 1.0 / np.sqrt(1.0 + triples.total)
     overall = triples.first(1)[:-1] * triples.total + 0.5 / triples.n_words
@@ -569,16 +571,16 @@ def _smooth(tables: NeighbourTables, triples: Triples) -> NeighbourTables:
 
 
 def _blend_in(joint: FloatArray, blend: float) -> FloatArray:
-    """p(y, z) with a part in which y and z know nothing of each other, or are anything at all."""
-    apart = np.outer(joint.sum(axis=1), joint.sum(axis=0))
-    return (1 - blend) * joint + blend * (apart + 1 / joint.size) / 2
+    """Mix p(y, z) with the product of its marginals and the uniform distribution."""
+    independent = np.outer(joint.sum(axis=1), joint.sum(axis=0))
+    return (1 - blend) * joint + blend * (independent + 1 / joint.size) / 2
 
 
 def average_posteriors(triples: Triples, tables: NeighbourTables) -> NeighbourTables:
-    """The tables that posteriors p(y, z, y' | a, b, c) of all triples have on average.
+    """Average the posteriors p(y, z, y' | a, b, c) over all triples into new tables.
 
-    An EM step of the three-view mixture in which the neighbours' emissions are held at those of
-    the middle; the truth is a fixed point of it.
+    This is an EM step of the three-view mixture in which the neighbours' emissions are held at
+    those of the middle; the true model is a fixed point.
     """
     K, V = tables.emissions.shape
     mix = tables.mix
@@ -591,12 +593,12 @@ def average_posteriors(triples: Triples, tables: NeighbourTables) -> NeighbourTa
         a, b, c = triples.words[:, low : low + step]
         middle, from_left, from_right = emit[b, :-1], left[a], right[c]
         posterior = middle * from_left * from_right
-        share = triples.weights[low : low + step] / posterior.sum(axis=1)
-        middle *= share[:, None]
+        scale = triples.weights[low : low + step] / posterior.sum(axis=1)
+        middle *= scale[:, None]
         before += emit[a].T @ (middle * from_right)
         after += (middle * from_left).T @ emit[c]
-        lowest = b.min()  # if the triples are sorted, few words meet at a time
-        places = csr_matrix((share, b - lowest, np.arange(len(b) + 1)))
+        lowest = b.min()  # if the triples are sorted, a block has few middle words
+        places = csr_matrix((scale, b - lowest, np.arange(len(b) + 1)))
         words[lowest : b.max() + 1] += places.T @ posterior
     before *= tables.before
     after *= tables.after / mix[:, None]

@@ -24,15 +24,15 @@ from softcount.kernels.threads import hold_across
 F = TypeVar("F", bound=Callable[..., Any])
 PACKAGE = "softcount."
 
-# a child that is forked while another thread compiles would wait for it at its own first kernel
+# a child forked while another thread compiles would deadlock at its first kernel
 hold_across(global_compiler_lock)
 
 
 def njit(function: F, **options: Any) -> F:
     """Compile ``function`` on first call.
 
-    The machine code is kept on disk; where neither the package's folder nor the user's home can be
-    written, numba refuses to cache at decoration time, and we compile in every process instead.
+    The machine code is cached on disk; if neither the package's folder nor the user's home is
+    writable, numba refuses to cache at decoration time, and every process compiles anew.
     """
     compiled: Any = numba.njit(nogil=True, **options)(function)
     with suppress(RuntimeError):
@@ -41,46 +41,51 @@ def njit(function: F, **options: Any) -> F:
 
 
 class _CheckedCache(FunctionCache):
-    """numba's cache; code that cannot be read is compiled again and written anew."""
+    """numba's cache; code that cannot be read is compiled and written again."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         self._function = function
-        del self._cache_file  # made when it is first asked for: see below
+        del self._cache_file  # created on first access: see below
 
     @cached_property
     def _cache_file(self) -> _Sealed:  # type: ignore[override]
-        """Named by all that the code is made from, which is not all there before the first call:
-        a kernel may call others that come after it."""
+        """The cache file, named by the fingerprint of the code.
+
+        The fingerprint is not available before the first call: a kernel may call others that are
+        defined after it.
+        """
         stamp = fingerprint(self._function)
         return _Sealed(self._cache_path, f"{self._function.__qualname__}-{stamp}", stamp)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
             return super().load_overload(sig, target_context)
-        except Exception:  # whole, yet of no use to this numba
+        except Exception:  # intact, but not usable by this version of numba
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        with suppress(OSError):  # a full disk, or a folder of that name: the code itself is there
+        with suppress(OSError):  # a full disk, say; the code in memory can be used all the same
             super().save_overload(sig, data)
 
 
 class _Sealed(IndexDataCacheFile):
-    """numba's two kinds of files, each after a digest of all that it depends on.
+    """numba's index and data files, each preceded by a digest of everything it depends on.
 
-    A file that was cut off, or some of whose bytes are not those that were written, is not
-    unpickled, let alone run; nor is one that other versions of the sources have left: it may speak
-    of types which are no longer there. The digest is no signature: whoever may write these files
-    may have code run (see docs/files.md).
+    A truncated or corrupted file is not unpickled, let alone run; nor is a file from other versions
+    of the sources, which may refer to types that no longer exist. The digest is not a signature:
+    anyone who can write these files can have code run (see docs/files.md).
     """
 
     def save(self, key: Any, data: Any) -> None:
         super().save(key, (key, data))
 
     def load(self, key: Any) -> Any:
-        """As numba's; but two processes that compiled at once may both have called theirs the
-        first, and the index be of one and the code of the other."""
+        """Load as numba does, but check the key.
+
+        Two processes that compile at the same time may give their files the same name, so the index
+        may come from one and the code from the other.
+        """
         found = super().load(key)
         return found[1] if found is not None and found[0] == key else None
 
@@ -98,7 +103,7 @@ class _Sealed(IndexDataCacheFile):
         self._write(self._data_path(name), data)
 
     def _read(self, path: str) -> Any:
-        """What was written there, if all of it still is; else None."""
+        """Read a value if the file is intact; else None."""
         try:
             raw = Path(path).read_bytes()
             data = raw[SEAL:]
@@ -124,14 +129,13 @@ SEAL = 16
 
 
 def fingerprint(function: Callable[..., Any]) -> str:
-    """A digest of all that a kernel's machine code is made from.
+    """Compute a digest of everything that a kernel's machine code depends on.
 
-    numba takes code for fresh as long as the function's own file is as it was, even if others that
-    the function calls have changed, and for stale when a comment has. Here it is the function's own
-    code, that of all kernels it calls, the constants it sees, the fields of tuples it is given, and
-    for code that is written in LLVM's own words the files that write it. So a change of one kernel
-    throws away the code of those that call it, and of no others; and kernels may move from file to
-    file.
+    numba considers cached code fresh as long as the function's own file is unchanged, even if
+    functions that it calls have changed, and stale if only a comment has. This digest covers the
+    function's own code, that of all kernels it calls, the constants it uses, the fields of tuples
+    it takes, and, for code written as LLVM instructions, the source of its module. So changing a
+    kernel invalidates its callers and nothing else, and kernels may move between files.
     """
     digest = hashlib.blake2b(str(sys.implementation.cache_tag).encode(), digest_size=16)
     for part in sorted(_parts(_python_of(function))):
@@ -140,7 +144,7 @@ def fingerprint(function: Callable[..., Any]) -> str:
 
 
 def _parts(function: Any) -> set[str]:
-    """The texts that a kernel is made from."""
+    """Return texts that describe everything a kernel depends on."""
     found: set[str] = set()
     waiting, seen = [function], set[int]()
     while waiting:
@@ -163,13 +167,15 @@ def _parts(function: Any) -> set[str]:
 
 
 def _python_of(value: Any) -> Any:
-    """The function that a dispatcher was made from; anything else as it is."""
+    """Return the Python function of a dispatcher; anything else unchanged."""
     return getattr(value, "py_func", value)
 
 
 def _list_references(function: FunctionType) -> Iterator[Any]:
-    """What a function's names stand for, outside of it: globals, what it closes over, and what it
-    takes of modules; and the types in its annotations."""
+    """Yield the objects that a function refers to.
+
+    These are globals, closure cells, attributes of modules, and the types in its annotations.
+    """
     names, codes = set[str](), [function.__code__]
     while codes:
         code = codes.pop()
@@ -190,42 +196,46 @@ def _list_references(function: FunctionType) -> Iterator[Any]:
 
 
 def _text(code: CodeType) -> str:
-    """What a function does, without remarks and numbers of lines; Python's own words for it are
-    there at once, while to find its text in a file takes milliseconds."""
+    """Describe the bytecode of a function, without comments and line numbers.
+
+    Bytecode is available at once, while finding the source in a file takes milliseconds.
+    """
     consts = [_text(one) if isinstance(one, CodeType) else _constant(one) for one in code.co_consts]
     return repr((code.co_code, code.co_names, code.co_varnames, code.co_freevars, consts))
 
 
 def _constant(value: Any) -> str:
-    """The same in every process: sets of strings come in any order."""
+    """Format a constant identically in every process: the order of sets of strings varies."""
     return repr(sorted(map(repr, value)) if isinstance(value, frozenset) else value)
 
 
 @cache
 def _module_text(name: str) -> str:
-    """The text of a module that writes LLVM (`softcount.kernels.vectors`, and those of users)."""
+    """Return the source of a module that emits LLVM (`softcount.kernels.vectors`, or a user's)."""
     file = getattr(sys.modules.get(name), "__file__", None)
     return "" if file is None else Path(file).read_text(encoding="utf-8")
 
 
 def inline(function: F) -> F:
-    """As `njit`, for a small helper that is to vanish into its callers."""
+    """Compile as `njit` does, inlining a small helper into its callers."""
     return njit(function, inline="always")
 
 
 def lean(function: F) -> F:
-    """Compiled without a check of each division: with it, references to arrays are counted too."""
+    """Compile without checks of divisions, which would also add reference counting of arrays."""
     return njit(function, error_model="numpy")
 
 
 def merged(function: F) -> F:
-    """As `lean`, and made a part of its callers."""
+    """Compile as `lean` does, and force inlining into callers."""
     return njit(function, error_model="numpy", forceinline=True)
 
 
 def part(function: F) -> F:
-    """As `lean`, for what compiled code alone calls: nothing is made for calls from Python, and
-    nothing kept on disk, for its callers are."""
+    """Compile as `lean` does, for functions called only by compiled code.
+
+    There is no wrapper for calls from Python, and no cache on disk, since callers are cached.
+    """
     unwrapped: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     compiled: Any = numba.njit(nogil=True, error_model="numpy", **unwrapped)(function)
     return compiled  # type: ignore[no-any-return]

@@ -1,7 +1,7 @@
-"""Threads: kernels on ranges of rows, linear algebra with one thread, and what survives a fork.
+"""Threads: kernels on ranges of rows, single-threaded linear algebra, and safety across forks.
 
-A child that is forked has the parent's memory, but of its threads only the one that forked: locks
-that others held stay shut for ever, and pools wait for threads that are not there.
+A forked child has the parent's memory, but of its threads only the one that forked: locks held by
+other threads are never released, and pools wait for threads that do not exist.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from softcount.core import interrupt
 from softcount.core.types import Array
 
 FEW = 4096
-"""With fewer entries, one thread does all the work."""
+"""With fewer entries than this, one thread does all the work."""
 
 PIECES = 4
-"""Ranges per thread: more than one, because some take longer than others."""
+"""Number of ranges per thread: more than one, because some take longer than others."""
 
 
-# What is to survive a fork.
+# Safety across forks.
 
 
 class Lock(Protocol):
@@ -36,15 +36,15 @@ class Lock(Protocol):
 
 
 def in_child(do: Callable[[], object]) -> None:
-    """Call ``do`` in every process that is forked from this one (where there is such a thing)."""
+    """Call ``do`` in every process forked from this one (on platforms that can fork)."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=do)
 
 
 def hold_across(lock: Lock) -> None:
-    """No fork while another thread holds the lock: what it guards is whole in the child as well.
+    """Prevent forks while another thread holds the lock, so that a child sees consistent data.
 
-    It must be re-entrant, lest a fork by its holder waits for itself.
+    The lock must be re-entrant; otherwise a fork by its holder would deadlock.
     """
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(
@@ -52,18 +52,18 @@ def hold_across(lock: Lock) -> None:
         )
 
 
-# Kernels on ranges of rows, each row with one owner.
+# Kernels on ranges of rows, each row processed by one thread.
 
 
 def usable_cpus() -> int:
-    """How many processors this process may use."""
+    """Return the number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 _generation = 0
-"""How many forks lie between this process and the one that imported the package."""
+"""Number of forks between this process and the one that imported the package."""
 
 
 def _count_fork() -> None:
@@ -75,9 +75,9 @@ in_child(_count_fork)
 
 
 class Threads:
-    """A pool of threads that a forked process makes anew.
+    """A pool of threads that is recreated in a forked process.
 
-    An executor that a child inherits counts threads as idle that exist in the parent only: it would
+    An executor inherited by a child counts threads as idle that exist only in the parent: it would
     wait for them for ever.
     """
 
@@ -90,13 +90,13 @@ class Threads:
         return ThreadPoolExecutor(self._n, thread_name_prefix=self._name)
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        """As `ThreadPoolExecutor.submit`."""
+        """Submit a call, as `ThreadPoolExecutor.submit` does."""
         if self._made_in != _generation:
             self._executor, self._made_in = self._make(), _generation
         return self._executor.submit(function, *args)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """As `ThreadPoolExecutor.shutdown`; in a child there is nothing of the parent's to end."""
+        """Shut down, as `ThreadPoolExecutor.shutdown` does; no effect on a parent's pool."""
         if self._made_in == _generation:
             self._executor.shutdown(wait, cancel_futures=cancel_futures)
 
@@ -107,7 +107,7 @@ def _pool(threads: int) -> Threads:
 
 
 def _run(work: Callable[..., Any], calls: Iterable[tuple[Any, ...]], threads: int) -> None:
-    """``work(*call)`` for all calls; after an error or Ctrl-C, what has not begun never will."""
+    """Run ``work(*call)`` for all calls; an error or Ctrl-C cancels those not yet started."""
     pending: list[Future[Any]] = []
     try:
         with interrupt.awaited() as heard:
@@ -122,7 +122,7 @@ def _run(work: Callable[..., Any], calls: Iterable[tuple[Any, ...]], threads: in
 
 
 def over_rows(kernel: Callable[..., Any], indptr: Array, threads: int, *arrays: Any) -> None:
-    """``kernel(first, last, *arrays)`` over all rows, cut so that entries are shared fairly."""
+    """Run ``kernel(first, last, *arrays)`` on all rows, in ranges of about equal entries."""
     n = len(indptr) - 1
     if threads == 1 or n < 2 or indptr[-1] - indptr[0] < FEW:
         kernel(0, n, *arrays)
@@ -134,20 +134,20 @@ def over_rows(kernel: Callable[..., Any], indptr: Array, threads: int, *arrays: 
 
 
 def even_pieces(work: Array, n: int) -> Array:
-    """Where n pieces of about equal work begin, and the end; fewer, if there are no more items.
+    """Return the bounds of n pieces of about equal work; fewer if there are fewer items.
 
     >>> even_pieces(np.array([3, 3, 1, 1]), 2)
     array([0, 1, 4])
     """
     if not len(work):
-        return np.zeros(2, np.int64)  # one piece with nothing in it
+        return np.zeros(2, np.int64)  # one empty piece
     ends = np.cumsum(work)
     wanted = np.linspace(0.0, ends[-1], n + 1)[1:-1]
     return np.unique(np.concatenate([[0], np.searchsorted(ends, wanted), [len(ends)]]))
 
 
 def in_turn(work: Callable[[int], Any], n: int, threads: int) -> None:
-    """``work(0)`` … ``work(n − 1)``, by several threads if there are any."""
+    """Run ``work(0)`` … ``work(n − 1)``, in parallel if ``threads`` is more than one."""
     if threads == 1 or n < 2:
         for piece in range(n):
             work(piece)
@@ -155,24 +155,24 @@ def in_turn(work: Callable[[int], Any], n: int, threads: int) -> None:
     _run(work, ((piece,) for piece in range(n)), threads)
 
 
-# Linear algebra with one thread: sums in several would depend on how many there are.
+# Single-threaded linear algebra: otherwise sums would depend on the number of threads.
 
 
 class _Blas:
-    """How many threads linear algebra has: the first to want one sets it, the last lifts it."""
+    """Thread limit of linear algebra: set by the first holder, lifted by the last."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.libraries: list[Any] | None = None
-        self.before: list[int] = []  # threads of each, when no one wanted one alone
-        self.holders: dict[object, int] = {}  # who wants one, and in which thread
+        self.before: list[int] = []  # threads of each library before the limit was set
+        self.holders: dict[object, int] = {}  # holder of the limit → its thread
         hold_across(self.lock)
         in_child(self._forget_others)
 
     def set(self, numbers: Sequence[int]) -> None:
         for library, number in zip(self.libraries or (), numbers, strict=True):
-            # threadpoolctl 3.8 leaves OpenBLAS to the first thread that ever set it, and does
-            # nothing in others; but it is one limit for all threads, and we count who wants it
+            # threadpoolctl 3.8 lets only the first thread that ever set OpenBLAS's limit set it
+            # again; but the limit is global, and we count its holders ourselves
             set_threads = getattr(library, "_real_set_num_threads", library.set_num_threads)
             set_threads(number)
 
@@ -182,7 +182,7 @@ class _Blas:
                 self.set(self.before)
 
     def _forget_others(self) -> None:
-        """In a forked process: those whose threads are not there will never release it."""
+        """Release, in a forked process, the holders whose threads do not exist there."""
         mine = threading.get_ident()
         for holder in [holder for holder, thread in self.holders.items() if thread != mine]:
             self.release(holder)
@@ -201,7 +201,7 @@ def single_threaded() -> Iterator[None]:
     holder = object()
     with _blas.lock:
         if _blas.libraries is None:
-            import scipy.linalg  # noqa: F401 (brings a library of its own, to be found too)
+            import scipy.linalg  # noqa: F401 (has a BLAS of its own, which must be found too)
             from threadpoolctl import ThreadpoolController
 
             _blas.libraries = ThreadpoolController().select(user_api="blas").lib_controllers

@@ -1,13 +1,13 @@
-"""CoNLL-U: one word per line, ten columns between TABs, a blank line after each sentence.
+"""CoNLL-U: one word per line, ten TAB-separated columns, a blank line after each sentence.
 
 The format is that of universaldependencies.org/format.html. Words are numbered 1, 2, … in each
 sentence; a line 2-3 is a token made of two words, a line 5.1 a word that is not in the text. Such
-lines, comments (#) and all columns but one are kept as they are, so what is written is what was
-read with tags filled in.
+lines, comments (#) and all columns but one are kept as they are, so the output is the input with
+tags filled in.
 
-A tag's column is "upos", "xpos", or the key of an entry in MISC: "State" for State=3. "_" says that
-a tag is not known. A sentence has one word at least: comments on their own and further blank lines
-are kept and are no sentence. Lines end at \\n or \\r\\n, the last one need not.
+The column of a tag is "upos", "xpos", or a key in MISC: "State" for State=3. "_" means that a tag
+is unknown. A sentence has at least one word: comments on their own and further blank lines are
+kept, but are not sentences. Lines end in \\n or \\r\\n, which the last one may lack.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from softcount.text.vocabulary import WORDS, SideBuilder, Vocabulary, is_sound, 
 COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 FORM, MISC = COLUMNS.index("form"), COLUMNS.index("misc")
 NOTHING = "_"
-FIELDS = "a line has ten columns, with a TAB between: " + " ".join(COLUMNS).upper()
+FIELDS = "a line has ten TAB-separated columns: " + " ".join(COLUMNS).upper()
 IDS = "words are 1, 2, …; a token of two words is 1-2 before them, an empty word 1.1 after word 1"
 _ID = re.compile(r"(\d{1,9})(?:([-.])(\d{1,9}))?", re.ASCII)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ConlluFile:
-    """The lines of a CoNLL-U file and where its words are.
+    """The lines of a CoNLL-U file and the positions of its words.
 
     ``lines``   all lines, without \\n
-    ``places``  the line of each word, one sentence after the other (int64)
+    ``places``  the line of each word, sentences concatenated (int64)
     ``indptr``  sentence n has the words ``places[indptr[n]:indptr[n + 1]]`` (int64)
     ``origin``  the name of the file, if there is one
-    ``before``  how many lines of the file come before these
+    ``before``  number of lines of the file before these
 
     >>> row = "{}\\t{}\\t_\\t{}\\t_\\t_\\t_\\t_\\t_\\t_"
     >>> file = read_conllu(["# text = it rains", row.format(1, "it", "PRON"),
@@ -71,11 +71,11 @@ class ConlluFile:
         return f"<ConlluFile: {size}{f' from {self.origin}' if self.origin else ''}>"
 
     def forms(self) -> list[list[str]]:
-        """The words of each sentence."""
+        """Return the words of each sentence."""
         return self._cut([line.split("\t", FORM + 1)[FORM] for line in self._words()])
 
     def tags(self, column: str = "upos") -> list[list[str | None]]:
-        """The tags of each sentence; None: not known."""
+        """Return the tags of each sentence; None: unknown."""
         index = column_index(column)
         fields = [line.removesuffix("\r").split("\t", index + 1)[index] for line in self._words()]
         if index == MISC:
@@ -83,7 +83,7 @@ class ConlluFile:
         return self._cut([None if field in ("", NOTHING) else field for field in fields])
 
     def sequences(self, *, like: Like | None = None, lowercase: bool = False) -> Sequences:
-        """The words, without tags; a sentence is called by the line of its first word."""
+        """Return the sentences without tags; messages name the line of the first word."""
         builder = SideBuilder(Vocabulary.of(like or ()), lowercase)
         builder.add(number_lists(self.forms(), str))
         numbers = self.places[self.indptr[:-1]] + self.before if self.origin else None
@@ -97,15 +97,16 @@ class ConlluFile:
         names: Sequence[str] = (),
         lowercase: bool = False,
     ) -> Tagged:
-        """The words and their tags."""
-        some = self.sequences(like=like, lowercase=lowercase)
-        return tagged(some, self.tags(column), names=names)
+        """Return the sentences with their tags."""
+        text = self.sequences(like=like, lowercase=lowercase)
+        return tagged(text, self.tags(column), names=names)
 
     def text(self, tags: Any = None, column: str = "upos") -> str:
-        """The file with tags in a column; without tags, as it was read.
+        """Return the text of the file with tags in a column; without tags, as it was read.
 
-        ``tags``  for each sentence a list of names or numbers of tags, one per word; None or −1
-                  leaves a word's line as it is, and None in place of a list a sentence's lines
+        ``tags``  for each sentence a list of tags, names or numbers, one per word; None or −1
+                  leaves the line of a word unchanged, and None in place of a list all lines of a
+                  sentence
         """
         if tags is None:
             return "\n".join(self.lines)
@@ -116,7 +117,7 @@ class ConlluFile:
                 continue
             body = lines[place].removesuffix("\r")
             columns = body.split("\t")
-            if index == MISC:  # in the place of the old entry, or behind the others
+            if index == MISC:  # replace the old entry, or append
                 entries = [] if columns[MISC] in ("", NOTHING) else columns[MISC].split("|")
                 old = [k for k, entry in enumerate(entries) if entry.startswith(f"{column}=")]
                 at = old[0] if old else len(entries)
@@ -126,18 +127,18 @@ class ConlluFile:
         return "\n".join(lines)
 
     def write(self, out: BinaryIO, tags: Any = None, column: str = "upos") -> None:
-        """Write the file with tags in a column (see `text`) to a stream of bytes."""
+        """Write the file with tags in a column (see `text`) to a binary stream."""
         out.write(self.text(tags, column).encode())
 
     def _words(self) -> Iterator[str]:
         return (self.lines[place] for place in self.places.tolist())
 
     def _cut(self, flat: list[Any]) -> list[list[Any]]:
-        """What each word has, as a list for each sentence."""
+        """Split a list with an item per word into a list for each sentence."""
         return [flat[first:last] for first, last in pairwise(self.indptr.tolist())]
 
     def _flat(self, tags: Any, index: int) -> list[str | None]:
-        """Tags to be written, word by word, checked."""
+        """Flatten and check the tags to be written, one per word."""
         given = list(tags)
         if len(given) != len(self):
             raise DataError(
@@ -145,21 +146,21 @@ class ConlluFile:
                 "give a list of tags for each sentence",
             )
         flat: list[str | None] = []
-        for n, some in enumerate(given):
+        for n, own in enumerate(given):
             name = _name_lines(self.origin, self.before)(int(self.places[self.indptr[n]]))
             length = int(self.indptr[n + 1] - self.indptr[n])
-            ready = [None] * length if some is None else [_format_tag(t, index, name) for t in some]
-            if len(ready) != length:
+            texts = [None] * length if own is None else [_format_tag(t, index, name) for t in own]
+            if len(texts) != length:
                 raise DataError(
-                    f"the sentence at {name} has {length} words and {len(ready)} tags",
-                    "give one tag for each word; None leaves it as it is",
+                    f"the sentence at {name} has {length} words and {len(texts)} tags",
+                    "give one tag for each word; None leaves it unchanged",
                 )
-            flat.extend(ready)
+            flat.extend(texts)
         return flat
 
 
 def column_index(column: str) -> int:
-    """Which column holds these tags: that of "upos", "xpos", or MISC for any other key.
+    """Return the index of a column: "upos", "xpos", or MISC for any other key.
 
     >>> column_index("xpos"), column_index("State")
     (4, 9)
@@ -169,16 +170,16 @@ def column_index(column: str) -> int:
         return COLUMNS.index(name)
     if not name or name in (*COLUMNS, NOTHING) or re.search(r"[\s|=]", name):
         raise DataError(
-            f"the tags' column is {brief(column)}", 'give "upos", "xpos", or a key in MISC'
+            f"the column of tags is {brief(column)}", 'give "upos", "xpos", or a key in MISC'
         )
     return MISC
 
 
 # reading
 def read_conllu(source: str | os.PathLike[str] | Iterable[str | bytes]) -> ConlluFile:
-    """A CoNLL-U file (UTF-8, packed by gzip or not), by its name or by its lines.
+    """Read CoNLL-U from a file (UTF-8, optionally gzipped) or from lines.
 
-    Lines may have \\n at their ends or not; lines of bytes are UTF-8.
+    Lines may end in \\n or not; lines of bytes are UTF-8.
     """
     if isinstance(source, str | os.PathLike):
         origin = os.fspath(source)
@@ -188,7 +189,7 @@ def read_conllu(source: str | os.PathLike[str] | Iterable[str | bytes]) -> Conll
     for n, line in enumerate(source, 1):
         if not isinstance(line, str | bytes):
             raise DataError(f"line {n} is {brief(line)}", "give lines of text")
-        # half a character gets through here and is found, with its place, when all is decoded
+        # lone surrogates pass here, and are reported with their position when all is decoded
         raw.append(line if isinstance(line, bytes) else line.encode("utf-8", "surrogatepass"))
     joint = b"\n".join(line.removesuffix(b"\n") for line in raw)
     if raw and raw[-1].endswith(b"\n"):
@@ -196,23 +197,25 @@ def read_conllu(source: str | os.PathLike[str] | Iterable[str | bytes]) -> Conll
     return from_pieces([joint], "")
 
 
-def from_pieces(some: Iterable[bytes], origin: str) -> ConlluFile:
-    """A CoNLL-U file from pieces of UTF-8, a byte order mark included."""
-    file = _read(b"".join(some), origin, 0)
+def from_pieces(pieces: Iterable[bytes], origin: str) -> ConlluFile:
+    """Read CoNLL-U from pieces of UTF-8, which may begin with a byte order mark."""
+    file = _read(b"".join(pieces), origin, 0)
     if not len(file):
-        raise DataError(f"no sentences in {origin or 'the lines'}", "give one at least")
+        raise DataError(f"no sentences in {origin or 'the lines'}", "give at least one")
     return file
 
 
-def parts(some: Iterable[bytes], origin: str) -> Iterator[ConlluFile]:
-    """Whole sentences as soon as they are there: together the parts are the file.
+def parts(pieces: Iterable[bytes], origin: str) -> Iterator[ConlluFile]:
+    """Yield whole sentences as soon as they arrive: the parts concatenated are the file.
 
-    ``some``  whole lines of UTF-8. A part may have no sentence, but comments and blank lines alone
+    ``pieces``  whole lines of UTF-8
+
+    A part may have only comments and blank lines, and no sentence.
     """
     held: list[bytes] = []
     before = 0
-    for piece in some:
-        # where the last blank line ends; 0 if there is none
+    for piece in pieces:
+        # the end of the last blank line; 0 if there is none
         joint = b"\n" + piece
         with_return = joint.rfind(b"\n\r\n") + 2
         end = max(joint.rfind(b"\n\n") + 1, with_return if with_return > 1 else 0)
@@ -256,14 +259,14 @@ def _read(raw: bytes, origin: str, before: int) -> ConlluFile:
 
 
 class _Ids:
-    """The ids of a sentence as they come: each is looked at for what may stand there."""
+    """Checker of the sequence of ids in a sentence."""
 
     def __init__(self, name: Name) -> None:
         self.name = name
         self._word = self._empty = self._span_end = self._span_place = 0
 
     def is_word(self, text: str, place: int) -> bool:
-        """Whether this is the id of a word; complain if it is not what can come now."""
+        """Return whether this is the id of a word; raise if it cannot follow the ids so far."""
         if text == str(self._word + 1):
             self._word += 1
             self._empty = 0
@@ -281,7 +284,7 @@ class _Ids:
         return False
 
     def end(self) -> None:
-        """The sentence ends here."""
+        """Check and reset at the end of a sentence."""
         if self._span_end > self._word:
             raise DataError(
                 f"{self.name(self._span_place)} has a token up to word {self._span_end}, "
@@ -292,7 +295,7 @@ class _Ids:
 
 
 def _value(misc: str, key: str) -> str | None:
-    """The value of a key in MISC."""
+    """Return the value of a key in MISC; None if it has none."""
     for entry in misc.split("|"):
         if entry.startswith(f"{key}="):
             value = entry[len(key) + 1 :]
@@ -301,13 +304,13 @@ def _value(misc: str, key: str) -> str | None:
 
 
 def _format_tag(tag: Any, index: int, name: str) -> str | None:
-    """A tag as it is written; None: nothing is."""
+    """Format a tag for output; None: leave the line unchanged."""
     if tag is None or (isinstance(tag, int | np.integer) and tag == -1):
         return None
     text = str(tag) if isinstance(tag, str | int | np.integer) else ""
     if not is_sound(text) or re.search(r"[\t\r\n|]" if index == MISC else r"[\t\r\n]", text):
         raise DataError(
             f"the sentence at {name} cannot have the tag {brief(tag)}",
-            "give names without TAB and line's end (in MISC without | too), or numbers",
+            "give numbers, or names without TABs and line breaks (and without | in MISC)",
         )
     return text

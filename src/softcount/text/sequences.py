@@ -1,8 +1,8 @@
-"""Sentences of one language: read from files and from Python data, as numbers of words.
+"""Sentences as sequences of word indices, read from files and from Python data.
 
-A text is cut where ``str.split`` would cut it; lists of words stay as they are, white space in a
-word or not. Lines end at \\n only; \\r\\n does no harm. An empty sentence is kept, so that what is
-written with one sentence per line matches what was read.
+Strings are split as by ``str.split``; lists of words stay as they are, even if a word contains
+white space. Lines end in \\n; \\r\\n is accepted. Empty sentences are kept, so that output with one
+sentence per line matches the input.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from softcount.text.vocabulary import (
 )
 
 Like = Vocabulary | Sequence[str]
-"""Words that have their numbers already."""
+"""An existing vocabulary, whose words keep their indices."""
 
-FORMS = "give a list of sentences: texts, or lists of words"
+FORMS = "give a list of sentences: strings, or lists of words"
 
 
 @dataclass(frozen=True, eq=False)
 class Side:
     """The sentences of one language.
 
-    ``words``   each different word, in order of first appearance
-    ``tokens``  numbers of words, one sentence after the other (int32)
+    ``words``   the vocabulary, in order of first occurrence
+    ``tokens``  word indices, sentences concatenated (int32)
     ``indptr``  sentence n is ``tokens[indptr[n]:indptr[n + 1]]`` (int64)
     """
 
@@ -49,16 +49,16 @@ class Side:
 
     @property
     def lengths(self) -> IntArray:
-        """How many words each sentence has."""
+        """The number of words in each sentence."""
         return np.diff(self.indptr)
 
     def sentence(self, n: int) -> list[str]:
-        """The words of a sentence."""
-        some = self.tokens[self.indptr[n] : self.indptr[n + 1]]
-        return [self.words[token] for token in some.tolist()]
+        """Return the words of a sentence."""
+        tokens = self.tokens[self.indptr[n] : self.indptr[n + 1]]
+        return [self.words[token] for token in tokens.tolist()]
 
     def select(self, numbers: IntArray) -> Side:
-        """These sentences, in this order; the vocabulary is the same."""
+        """Select sentences, in this order; the vocabulary stays the same."""
         lengths = self.lengths[numbers]
         indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
         places = np.repeat(self.indptr[numbers] - indptr[:-1], lengths) + np.arange(indptr[-1])
@@ -67,12 +67,12 @@ class Side:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sequences:
-    """Sentences, and where they came from.
+    """Sentences, and their origin.
 
-    ``side``     the words and the sentences as numbers of words
+    ``side``     the vocabulary, and the sentences as word indices
     ``origin``   the file that the sentences were read from, if there is one
-    ``numbers``  the number that each sentence (its line, if it is from a file) had there, from 0;
-                 None: they are all here
+    ``numbers``  the original number of each sentence (its line, if read from a file), from 0;
+                 None: 0, 1, 2, …
 
     >>> some = sequences(["the dog barks", "", "the cat sleeps"])
     >>> len(some), some.lengths.tolist(), some.sentence(2)
@@ -95,12 +95,12 @@ class Sequences:
 
     @property
     def words(self) -> list[str]:
-        """Each different word, in order of first appearance, known ones first."""
+        """The vocabulary: words of ``like`` first, then in order of first occurrence."""
         return self.side.words
 
     @property
     def tokens(self) -> IntArray:
-        """Numbers of words, one sentence after the other (int32)."""
+        """Word indices, sentences concatenated (int32)."""
         return self.side.tokens
 
     @property
@@ -110,22 +110,22 @@ class Sequences:
 
     @property
     def lengths(self) -> IntArray:
-        """How many words each sentence has."""
+        """The number of words in each sentence."""
         return self.side.lengths
 
     def sentence(self, n: int) -> list[str]:
-        """The words of a sentence."""
+        """Return the words of a sentence."""
         return self.side.sentence(n)
 
     def name(self, n: int) -> str:
-        """What messages call a sentence: "sentence 17", or "news.txt:18" if it is from there."""
+        """Return the name of a sentence for messages: "sentence 17", or "news.txt:18"."""
         return name_sentence(self.origin, n if self.numbers is None else int(self.numbers[n]))
 
     def select(self, numbers: Any) -> Sequences:
-        """These sentences, in this order; words and names stay as they are.
+        """Select sentences, in this order; the vocabulary and the names stay the same.
 
-        So a model that learns from them knows all words, also those of other sentences; give it the
-        sentences as lists of words if it must not.
+        So a model fitted to them has the words of the other sentences in its vocabulary, too; to
+        avoid that, give it the sentences as lists of words.
 
         >>> sequences(["a b", "c"]).select([1]).name(0)
         'sentence 1'
@@ -136,13 +136,13 @@ class Sequences:
 
 
 def sequences(data: Any, *, like: Like | None = None, lowercase: bool = False) -> Sequences:
-    """Sentences as Python has them.
+    """Make sequences from Python data.
 
-    ``data``       texts, which are cut at white space; or lists of words, which are not; or
+    ``data``       strings, which are split at white space; or lists of words, which are not; or
                    Sequences
-    ``like``       words that have numbers: they keep them, and words that are not among them get
-                   the numbers that follow
-    ``lowercase``  words in lower case
+    ``like``       an existing vocabulary, whose words keep their indices; new words get the indices
+                   that follow
+    ``lowercase``  whether to lower-case words
 
     >>> new = sequences([["A", "dog"], []], like=["the", "dog"], lowercase=True)
     >>> new.words, new.tokens.tolist(), new.indptr.tolist()
@@ -156,47 +156,50 @@ def sequences(data: Any, *, like: Like | None = None, lowercase: bool = False) -
         return Sequences(make_side(builder), data.origin, data.numbers)
     add_sentences(list_sentences(data), builder, sentence_names(""), "is")
     if not len(builder):
-        raise DataError("no sentences in the data", "give one at least")
+        raise DataError("no sentences in the data", "give at least one")
     return Sequences(make_side(builder))
 
 
 def read_sequences(
     path: str | os.PathLike[str], *, like: Like | None = None, lowercase: bool = False
 ) -> Sequences:
-    """Sentences from a file, one per line: UTF-8, packed by gzip or not.
+    """Read sentences from a file, one per line: UTF-8, optionally gzipped.
 
     A blank line is an empty sentence. ``like`` and ``lowercase`` are those of `sequences`. Files
-    are read a piece at a time: what stays in memory is four bytes per word and the vocabulary.
+    are read in pieces: only four bytes per token and the vocabulary stay in memory.
     """
     origin = os.fspath(path)
     return from_pieces(read_pieces(origin), origin, like=like, lowercase=lowercase)
 
 
 def from_pieces(
-    some: Iterable[bytes],
+    pieces: Iterable[bytes],
     origin: str,
     before: int = 0,
     *,
     like: Like | None = None,
     lowercase: bool = False,
 ) -> Sequences:
-    """Sentences from pieces of text, whole lines of UTF-8; so many lines were ``before`` them."""
+    """Read sentences from pieces of text, whole lines of UTF-8.
+
+    ``before``  number of lines of the file before these
+    """
     builder = SideBuilder(Vocabulary.of(like or ()), lowercase)
-    add_lines(some, builder, lambda n: name_sentence(origin, before + n))
+    add_lines(pieces, builder, lambda n: name_sentence(origin, before + n))
     if not len(builder):
-        raise DataError(f"no sentences in {origin or 'the data'}", "give one at least")
+        raise DataError(f"no sentences in {origin or 'the data'}", "give at least one")
     numbers = np.arange(before, before + len(builder)) if before else None
     return Sequences(make_side(builder), origin, numbers)
 
 
-def describe_size(some: Sequences) -> str:
-    """How many sentences and words there are, and where they are from."""
-    size = f"{count_noun(len(some), 'sentence')}, {count_noun(len(some.tokens), 'word')}"
-    return size + (f" from {some.origin}" if some.origin else "")
+def describe_size(text: Sequences) -> str:
+    """Describe the numbers of sentences and words, and the origin."""
+    size = f"{count_noun(len(text), 'sentence')}, {count_noun(len(text.tokens), 'word')}"
+    return size + (f" from {text.origin}" if text.origin else "")
 
 
 def count_noun(n: int, what: str) -> str:
-    """So many of them.
+    """Format a number with a noun, in the plural unless it is 1.
 
     >>> count_noun(1, "word"), count_noun(1200, "word")
     ('1 word', '1,200 words')
@@ -205,21 +208,21 @@ def count_noun(n: int, what: str) -> str:
 
 
 def name_sentence(origin: str, number: int) -> str:
-    """What messages call a sentence, or the line of a file, counted from 0."""
+    """Return the name of a sentence (or line of a file) for messages, given its number from 0."""
     return f"{origin}:{number + 1}" if origin else f"sentence {number}"
 
 
 def sentence_names(origin: str) -> Name:
-    """What messages call each of the sentences from there."""
+    """Return the function that names the sentences of this origin."""
     return lambda number: name_sentence(origin, number)
 
 
 def list_sentences(data: Any) -> list[Any]:
-    """Sentences as a list; one text is not many sentences."""
+    """Convert sentences to a list; a single string is an error."""
     if isinstance(data, str | bytes):
         raise DataError(
             f"the data are one text: {brief(data)}",
-            "give a list of sentences; for the name of a file, there is read_sequences",
+            "give a list of sentences; to read a file, use read_sequences",
         )
     if not isinstance(data, Iterable):
         raise DataError(f"the data are {brief(data)}", FORMS)
@@ -227,5 +230,5 @@ def list_sentences(data: Any) -> list[Any]:
 
 
 def make_side(builder: SideBuilder) -> Side:
-    """The sentences that were added, as they are now."""
+    """Make a `Side` of the sentences added so far."""
     return Side(builder.words, builder.tokens, builder.indptr)

@@ -1,7 +1,7 @@
-"""Sentences whose words have tags: all of them, some, or none.
+"""Tagged sentences: all, some, or none of the words have a tag.
 
-In a text each word has its tag behind it, "the/DT dog/NN" or "the_DT dog_NN"; the last separator
-of a token counts if there is something on both sides of it, else the token is a word without a tag.
+In text, each word is followed by its tag, "the/DT dog/NN" or "the_DT dog_NN". A token is split at
+its last separator if both sides are non-empty; otherwise it is a word without a tag.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from softcount.text.vocabulary import (
 )
 
 UNKNOWN = -1
-PAIRS = 'give lists of (word, tag) tuples, or texts "word/TAG word/TAG"'
-TAGS = "give names of tags (strings of one letter at least), or all as numbers; None: not known"
+PAIRS = 'give lists of (word, tag) tuples, or strings "word/TAG word/TAG"'
+TAGS = "give tags as non-empty strings, or all of them as numbers; None: unknown"
 FORM = "write word TAB tag tag …, or word TAB tag TAB count"
 MAPPING = "give a mapping from words to lists of tags"
 MOST_STATES = 1 << 20
 
 
 class Units(NamedTuple):
-    """What messages call sequences, and what they consist of."""
+    """Names of sequences and of their elements, for messages."""
 
     sequence: str = "sentence"
     token: str = "word"
@@ -60,9 +60,8 @@ class Tagged:
     """Sentences and the tags of their words.
 
     ``sequences``  the sentences
-    ``tags``       numbers of tags beside their tokens, one sentence after the other (int32);
-                   −1: not known
-    ``names``      each different tag, in order of first appearance, known ones first
+    ``tags``       tag index of each token, sentences concatenated (int32); −1: unknown
+    ``names``      the distinct tags, those of ``names=`` first, then by first occurrence
 
     >>> some = tagged([[("the", "DT"), ("dog", None)], [("the", "DT"), ("cat", "NN")]])
     >>> len(some), some.tags.tolist(), some.names
@@ -81,41 +80,41 @@ class Tagged:
         return len(self.sequences)
 
     def __repr__(self) -> str:
-        of = count_noun(int(np.count_nonzero(self.tags != UNKNOWN)), "word")
+        words = count_noun(int(np.count_nonzero(self.tags != UNKNOWN)), "word")
         tags = count_noun(len(self.names), "tag")
-        return f"<Tagged: {describe_size(self.sequences)}; {tags} of {of}>"
+        return f"<Tagged: {describe_size(self.sequences)}; {tags} of {words}>"
 
     def tags_of(self, n: int) -> list[str | None]:
-        """The tags of a sentence."""
+        """Return the tags of a sentence; None: unknown."""
         first, last = self.sequences.indptr[n : n + 2]
         return [None if t < 0 else self.names[t] for t in self.tags[first:last].tolist()]
 
     def sentence(self, n: int) -> list[tuple[str, str | None]]:
-        """The words of a sentence with their tags."""
+        """Return the words of a sentence with their tags."""
         return list(zip(self.sequences.sentence(n), self.tags_of(n), strict=True))
 
     def select(self, numbers: Any) -> Tagged:
-        """These sentences, in this order; words, tags and names stay as they are.
+        """Select sentences, in this order; the vocabulary, tags and names stay the same.
 
-        See `Sequences.select` for what a model makes of words that are in none of them.
+        See `Sequences.select` on words that occur in none of them.
         """
         chosen = np.arange(len(self))[numbers]
         tags = Side(self.names, self.tags, self.sequences.indptr).select(chosen).tokens
         return Tagged(self.sequences.select(chosen), tags, self.names)
 
     def dictionary(self) -> dict[str, list[str]]:
-        """The tags that each word has here, the most frequent first.
+        """Return the tags that each word has, the most frequent first.
 
         >>> tagged(["can/MD fish/VB", "a can/NN", "can/NN"]).dictionary()
         {'can': ['NN', 'MD'], 'fish': ['VB']}
         """
         words = self.sequences.words
         pairs = Counter(zip(self.sequences.tokens.tolist(), self.tags.tolist(), strict=True))
-        found: dict[str, list[str]] = {words[w]: [] for w, tag in pairs if tag >= 0}
+        dictionary: dict[str, list[str]] = {words[w]: [] for w, tag in pairs if tag >= 0}
         for (w, tag), _ in pairs.most_common():
             if tag >= 0:
-                found[words[w]].append(self.names[tag])
-        return found
+                dictionary[words[w]].append(self.names[tag])
+        return dictionary
 
 
 def tagged(
@@ -127,17 +126,16 @@ def tagged(
     lowercase: bool = False,
     separator: str = "/",
 ) -> Tagged:
-    """Tagged sentences as Python has them.
+    """Make tagged sentences from Python data.
 
-    ``data``       lists of (word, tag) tuples; or texts "word/TAG word/TAG"; or a Tagged
-    ``tags``       if they are given, ``data`` are sentences as `sequences` takes them, and these
-                   their tags: a list for each sentence, or None if nothing is known of it. A tag
-                   is a name, None, or the number of one (of ``names``, if they are given; −1: not
-                   known)
-    ``like``       words that have numbers: they keep them
-    ``names``      tags that have numbers: they keep them
-    ``lowercase``  words in lower case
-    ``separator``  what stands between a word and its tag in a text
+    ``data``       lists of (word, tag) tuples; or strings "word/TAG word/TAG"; or a Tagged
+    ``tags``       if given, ``data`` are sentences as for `sequences`, and these are their tags: a
+                   list for each sentence, or None if all are unknown. A tag is a name, None
+                   (unknown), or an index (into ``names``, if given; −1: unknown)
+    ``like``       an existing vocabulary, whose words keep their indices
+    ``names``      existing tags, which keep their indices
+    ``lowercase``  whether to lower-case words
+    ``separator``  separator between a word and its tag in strings
 
     >>> tagged(["the dog", "a cat", "it"], [["DT", None], None, ["PR"]]).tags.tolist()
     [0, -1, -1, -1, 1]
@@ -145,13 +143,13 @@ def tagged(
     [('1/2', 'CD'), ('cup', 'NN'), ('of', None), ('tea_NN', None)]
     """
     if tags is not None:
-        some = sequences(data, like=like, lowercase=lowercase)
-        return Tagged(some, *number_tags(tags, some.lengths, some.name, names))
+        text = sequences(data, like=like, lowercase=lowercase)
+        return Tagged(text, *number_tags(tags, text.lengths, text.name, names))
     if isinstance(data, Tagged):
-        some = sequences(data.sequences, like=like, lowercase=lowercase)
-        numbers = dict(Vocabulary.of(names).numbers)  # known ones first
+        text = sequences(data.sequences, like=like, lowercase=lowercase)
+        numbers = dict(Vocabulary.of(names).numbers)  # existing names first
         new = [numbers.setdefault(name, len(numbers)) for name in data.names]
-        return Tagged(some, np.array([*new, UNKNOWN], np.int32)[data.tags], list(numbers))
+        return Tagged(text, np.array([*new, UNKNOWN], np.int32)[data.tags], list(numbers))
     items = list_sentences(data)
     if items and all(isinstance(item, str) for item in items):
         return from_pieces(
@@ -168,9 +166,9 @@ def tagged(
         for pair in item:
             if not isinstance(pair, list | tuple) or len(pair) != 2:
                 raise DataError(f"sentence {n} has {brief(pair)} in it", PAIRS)
-    some = sequences([[pair[0] for pair in item] for item in items], like=like, lowercase=lowercase)
+    text = sequences([[pair[0] for pair in item] for item in items], like=like, lowercase=lowercase)
     tags = [[tag for _, tag in item] for item in items]
-    return Tagged(some, *number_tags(tags, some.lengths, some.name, names))
+    return Tagged(text, *number_tags(tags, text.lengths, text.name, names))
 
 
 def read_tagged(
@@ -181,9 +179,9 @@ def read_tagged(
     lowercase: bool = False,
     separator: str = "/",
 ) -> Tagged:
-    """Tagged sentences from a file of lines "word/TAG word/TAG": UTF-8, packed by gzip or not.
+    """Read tagged sentences from a file of lines "word/TAG word/TAG": UTF-8, optionally gzipped.
 
-    A blank line is an empty sentence; the rest is as for `tagged`.
+    A blank line is an empty sentence; the arguments are those of `tagged`.
     """
     origin = os.fspath(path)
     return from_pieces(
@@ -197,7 +195,7 @@ def read_tagged(
 
 
 def from_pieces(
-    some: Iterable[bytes],
+    pieces: Iterable[bytes],
     origin: str,
     *,
     like: Like | None = None,
@@ -205,15 +203,15 @@ def from_pieces(
     lowercase: bool = False,
     separator: str = "/",
 ) -> Tagged:
-    """Words and tags from pieces of text: each different token is taken apart once."""
+    """Read words and tags from pieces of text; each distinct token is split only once."""
     if not separator or any(letter.isspace() for letter in separator):
         raise DataError(
-            f"the separator is {brief(separator)}", "give what is between word and tag, as / or _"
+            f"the separator is {brief(separator)}", "give one without white space, such as / or _"
         )
     raw = SideBuilder(Vocabulary(()))
-    add_lines(some, raw, sentence_names(origin))
+    add_lines(pieces, raw, sentence_names(origin))
     if not len(raw):
-        raise DataError(f"no sentences in {origin or 'the data'}", "give one at least")
+        raise DataError(f"no sentences in {origin or 'the data'}", "give at least one")
     words, tags = [], []
     for token in raw.words:
         word, _, tag = token.rpartition(separator)
@@ -230,9 +228,9 @@ def from_pieces(
 def number_tags(
     tags: Any, lengths: IntArray, name: Name, known: Sequence[str] = (), units: Units = SENTENCES
 ) -> tuple[IntArray, list[str]]:
-    """Numbers of tags, and their names, of sequences that are so long.
+    """Convert the tags of sequences of these lengths to indices; return these and the names.
 
-    Tags are names; or numbers already, whose names are the known ones, or the numbers themselves.
+    Tags are names; or indices, whose names are ``known`` or, without these, the numbers themselves.
 
     >>> number_tags([["A", None], None], np.array([2, 1]), str)
     (array([ 0, -1, -1], dtype=int32), ['A'])
@@ -241,18 +239,18 @@ def number_tags(
     if len(given) != len(lengths):
         raise DataError(
             f"there are {len(lengths)} {units.sequence}s and tags for {len(given)}",
-            f"give a list of tags for each {units.sequence}; None: nothing is known of it",
+            f"give a list of tags for each {units.sequence}, or None if all are unknown",
         )
     flat: list[tuple[int, Any]] = []  # the sequence and the tag of each token
-    for n, (some, length) in enumerate(zip(given, lengths.tolist(), strict=True)):
-        if not isinstance(some, list | tuple | np.ndarray | None):
-            raise DataError(f"{name(n)} has the tags {brief(some)}", "give a list of tags")
-        if some is not None and len(some) != length:
+    for n, (own, length) in enumerate(zip(given, lengths.tolist(), strict=True)):
+        if not isinstance(own, list | tuple | np.ndarray | None):
+            raise DataError(f"{name(n)} has the tags {brief(own)}", "give a list of tags")
+        if own is not None and len(own) != length:
             raise DataError(
-                f"{name(n)} has {length} {units.token}s and {len(some)} tags",
-                f"give one tag a {units.token}; None where it is not known",
+                f"{name(n)} has {length} {units.token}s and {len(own)} tags",
+                f"give one tag per {units.token}; None where it is unknown",
             )
-        flat.extend((n, tag) for tag in ([None] * length if some is None else some))
+        flat.extend((n, tag) for tag in ([None] * length if own is None else own))
     kinds = {type(tag) for _, tag in flat} - {type(None)}
     if kinds and all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
         most = (len(known) or MOST_STATES) - 1
@@ -260,10 +258,10 @@ def number_tags(
             if tag is not None and not UNKNOWN <= tag <= most:
                 raise DataError(
                     f"{name(n)} has the tag {tag}",
-                    f"numbers of tags are from 0 to {most}; −1: not known",
+                    f"tag indices are from 0 to {most}; −1: unknown",
                 )
-        found = np.array([UNKNOWN if tag is None else int(tag) for _, tag in flat], np.int32)
-        return found, list(known) or list(map(str, range(found.max(initial=-1) + 1)))
+        indices = np.array([UNKNOWN if tag is None else int(tag) for _, tag in flat], np.int32)
+        return indices, list(known) or list(map(str, range(indices.max(initial=-1) + 1)))
     numbers = dict(Vocabulary.of(known).numbers)
     for n, tag in flat:
         if tag is None or (isinstance(tag, str) and tag in numbers):
@@ -271,15 +269,15 @@ def number_tags(
         if not is_sound(tag):
             raise DataError(f"{name(n)} has the tag {brief(tag)}", TAGS)
         numbers[str(tag)] = len(numbers)
-    found = np.array([UNKNOWN if tag is None else numbers[tag] for _, tag in flat], np.int32)
-    return found, list(numbers)
+    indices = np.array([UNKNOWN if tag is None else numbers[tag] for _, tag in flat], np.int32)
+    return indices, list(numbers)
 
 
 def read_tag_dictionary(source: str | os.PathLike[str] | Iterable[str]) -> dict[str, list[str]]:
-    """The tags of each word from a file (UTF-8, packed by gzip or not) or from lines.
+    """Read a tag dictionary from a file (UTF-8, optionally gzipped) or from lines.
 
-    A line is "word TAB tag tag …" or "word TAB tag TAB count"; a word may have several lines. Tags
-    are in the order of the lines, each once. Blank lines say nothing.
+    A line is "word TAB tag tag …" or "word TAB tag TAB count"; a word may have several lines. The
+    tags of a word are in the order of the lines, without repetition. Blank lines are ignored.
 
     >>> read_tag_dictionary(["can\\tMD NN", "fish\\tNN\\t7", "fish\\tVB\\t2"])
     {'can': ['MD', 'NN'], 'fish': ['NN', 'VB']}
@@ -289,7 +287,7 @@ def read_tag_dictionary(source: str | os.PathLike[str] | Iterable[str]) -> dict[
         source, where = read_text(origin).removeprefix("\ufeff").split("\n"), f"{origin}:"
     else:
         origin, where = "the lines", "line "
-    found: dict[str, dict[str, None]] = {}
+    dictionary: dict[str, dict[str, None]] = {}
     for number, line in enumerate(source, 1):
         here = f"{where}{number}"
         if not isinstance(line, str):
@@ -307,13 +305,13 @@ def read_tag_dictionary(source: str | os.PathLike[str] | Iterable[str]) -> dict[
             raise DataError(f"{here} has the tags {brief(columns[0])} for {brief(word)}", FORM)
         if len(columns) == 2 and (len(tags) > 1 or not _is_count(columns[1])):
             raise DataError(
-                f"{here}: {brief(columns[1])} is no count of {brief(columns[0])}",
-                f"{FORM}; a count is above 0",
+                f"{here}: {brief(columns[1])} is not a count of {brief(columns[0])}",
+                f"{FORM}; a count is positive",
             )
-        found.setdefault(word, {}).update(dict.fromkeys(tags))
-    if not found:
+        dictionary.setdefault(word, {}).update(dict.fromkeys(tags))
+    if not dictionary:
         raise DataError(f"no words in {origin}", FORM)
-    return {word: list(tags) for word, tags in found.items()}
+    return {word: list(tags) for word, tags in dictionary.items()}
 
 
 def _is_count(text: str) -> bool:
@@ -324,27 +322,27 @@ def _is_count(text: str) -> bool:
 
 
 def tag_dictionary(data: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
-    """A mapping from words to their tags, checked; each tag once, those of a set in order.
+    """Check a mapping from words to tags; remove repetitions, and sort the tags of sets.
 
     >>> tag_dictionary({"can": ("MD", "NN", "MD")})
     {'can': ['MD', 'NN']}
     """
     if not isinstance(data, Mapping):
         raise DataError(f"the tag dictionary is {brief(data)}", MAPPING)
-    found = {}
+    dictionary = {}
     for word, tags in data.items():
         if not is_sound(word):
             raise DataError(f"the tag dictionary has the word {brief(word)}", WORDS)
-        # a string would pass for a list of its letters
+        # a string is iterable too, and would be read as a list of its letters
         if isinstance(tags, str | bytes) or not isinstance(tags, Iterable):
             raise DataError(f"the tag dictionary has {brief(tags)} for {brief(word)}", MAPPING)
-        every = list(tags)
-        if not every or not all(map(is_sound, every)):
+        names = list(tags)
+        if not names or not all(map(is_sound, names)):
             raise DataError(
-                f"the tag dictionary has {brief(every)} for {brief(word)}",
-                "give one tag at least; tags are strings of one letter at least",
+                f"the tag dictionary has {brief(names)} for {brief(word)}",
+                "give at least one tag; tags are non-empty strings",
             )
-        # a set has another order in another run
+        # the order of a set varies between runs
         is_set = isinstance(tags, set | frozenset)
-        found[str(word)] = sorted(every) if is_set else list(dict.fromkeys(every))
-    return found
+        dictionary[str(word)] = sorted(names) if is_set else list(dict.fromkeys(names))
+    return dictionary

@@ -1,17 +1,17 @@
-"""Treebanks: trees from files, and what is done to them before they are learned from.
+"""Treebanks: reading trees from files, and preprocessing them.
 
-A file has one tree per line, and then a blank line is a tree that is missing, or its trees go over
-several lines, as those of the Penn Treebank (.mrg) do, and then a tree ends where its brackets
-close, and blank lines mean nothing. A file is of the first kind if the brackets of each line are
-balanced, or those of most lines that begin with one; so a damaged line does not make another file
-of it. Lines end at \\n only; \\r\\n does no harm.
+A file either has one tree per line, and a blank line is a missing tree; or its trees extend over
+several lines, as in the Penn Treebank (.mrg), and then a tree ends where its brackets close, and
+blank lines are ignored. A file is of the first kind if the brackets of every line are balanced, or
+those of most lines that begin with one; so a damaged line does not change the kind of the file.
+Lines end in \\n; \\r\\n is accepted.
 
-Functions from trees to trees, one after the other, make of a treebank what is wanted:
+To preprocess a treebank, apply functions from trees to trees, one after the other:
 
     read_trees(path).changed(remove_traces, remove_functions, remove_punctuation, lowercase)
 
-What they leave nothing of becomes None. The three ``without_`` may come in any order. Settings are
-given by functools.partial, as in partial(add_root, label="S1").
+A tree of which nothing is left becomes None. The three ``remove_`` functions may come in any order.
+Use functools.partial for settings, as in partial(add_root, label="S1").
 """
 
 from __future__ import annotations
@@ -68,18 +68,18 @@ _SOMETHING = re.compile(r"\S")
 PUNCTUATION = frozenset({",", ".", ":", "``", "''", "$", "#"}) | {
     f"-{side}{kind}B-" for side in "LR" for kind in "RSC"
 }
-"""Tags of what is left out as in Klein and Manning (2002, "A generative constituent-context model
-for improved grammar induction"): marks and brackets, and signs of currencies too. The tags of
-square and curly brackets, which later treebanks have, are added."""
+"""Tags removed as in Klein and Manning (2002, "A generative constituent-context model for improved
+grammar induction"): punctuation marks, brackets, and currency signs. The tags of square and curly
+brackets, found in later treebanks, are added."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trees(Sequence[Tree | None]):
-    """Trees, some of which may be missing, and where they came from.
+    """Trees, some of which may be missing, and their origin.
 
-    ``items``    the trees; None: there is none
+    ``items``    the trees; None: missing
     ``origin``   the file that they were read from, if there is one
-    ``numbers``  the line on which each tree begins, from 0; None: they are not from lines
+    ``numbers``  the line on which each tree begins, from 0; None: not read from lines
 
     >>> some = read_trees(["(S (NP (PRP it)) (VP (VBZ rains)))", "", "(NP (-NONE- *))"])
     >>> some
@@ -106,36 +106,36 @@ class Trees(Sequence[Tree | None]):
 
     def __repr__(self) -> str:
         missing = self.items.count(None)
-        told = count_noun(len(self) - missing, "tree") + (
+        size = count_noun(len(self) - missing, "tree") + (
             f", {missing:,} missing" if missing else ""
         )
-        return f"<Trees: {told}{f' from {self.origin}' if self.origin else ''}>"
+        return f"<Trees: {size}{f' from {self.origin}' if self.origin else ''}>"
 
     def name(self, n: int) -> str:
-        """What messages call a tree: "tree 17", or "wsj.mrg:18" by the line it begins on."""
+        """Return the name of a tree for messages: "tree 17", or "wsj.mrg:18" by its first line."""
         if self.numbers is None:
             return f"tree {n}"
         return _place(self.origin, self.numbers[n])
 
     def changed(self, *changes: Change) -> Trees:
-        """The trees after these changes, one after the other; places and names stay."""
+        """Apply these changes to all trees, in order; indices and names stay the same."""
         change = compose(*changes)
         return Trees([change(item) for item in self.items], self.origin, self.numbers)
 
     def select(self, numbers: Iterable[int]) -> Trees:
-        """These trees, in this order; names stay as they are, if they are those of lines."""
+        """Select trees, in this order; names stay the same if they are those of lines."""
         chosen = list(numbers)
         lines = None if self.numbers is None else [self.numbers[n] for n in chosen]
         return Trees([self.items[n] for n in chosen], self.origin, lines)
 
     def words(self) -> list[list[str]]:
-        """The sentences; a missing tree has an empty one."""
+        """Return the sentences; that of a missing tree is empty."""
         return [[] if item is None else item.words() for item in self.items]
 
 
 # reading
 def trees(data: Any, *, unlabelled: str | None = None) -> Trees:
-    """Trees as Python has them: a list of trees, texts in Penn brackets (see `tree`), and None.
+    """Make `Trees` from a list of trees, strings in Penn brackets (see `tree`), and None.
 
     >>> trees(["(X a)", Tree("X", ("b",)), None])
     <Trees: 2 trees, 1 missing>
@@ -145,28 +145,28 @@ def trees(data: Any, *, unlabelled: str | None = None) -> Trees:
     if isinstance(data, str | bytes | Tree) or not isinstance(data, Iterable):
         raise DataError(
             f"the trees are {brief(data)}",
-            "give a list of them; for the name of a file, there is read_trees",
+            "give a list of them; to read a file, use read_trees",
         )
-    found: list[Tree | None] = []
+    items: list[Tree | None] = []
     for n, item in enumerate(data):
         is_blank = item is None or (isinstance(item, str) and not item.strip())
         try:
             if is_blank or isinstance(item, Tree):
-                found.append(None if is_blank else item)
+                items.append(None if is_blank else item)
             else:
-                found.append(tree(item, unlabelled=unlabelled))
+                items.append(tree(item, unlabelled=unlabelled))
         except DataError as error:
             raise DataError(f"tree {n}: {error.message}", error.hint) from None
-    return Trees(found)
+    return Trees(items)
 
 
 def read_trees(
     source: str | os.PathLike[str] | Iterable[str | bytes], *, unlabelled: str | None = None
 ) -> Trees:
-    """Trees from a file (UTF-8, packed by gzip or not), by its name or by its lines.
+    """Read trees from a file (UTF-8, optionally gzipped) or from lines.
 
-    ``source``      the name of a file; or lines, of text or of bytes, as an open file gives them
-    ``unlabelled``  the label of constituents that have none; None: they are an error (see `tree`)
+    ``source``      the name of a file; or lines of text or bytes, such as an open file
+    ``unlabelled``  label for constituents without one; None: these are an error (see `tree`)
 
     >>> lines = ["( (S (NP (PRP it))", "     (VP (VBZ rains))))", "", "(X (UH oh))"]
     >>> some = read_trees(lines)
@@ -181,39 +181,39 @@ def read_trees(
     for n, line in enumerate(source):
         if not isinstance(line, str | bytes):
             raise DataError(f"line {n + 1} is {brief(line)}", "give lines of text")
-        # half a character gets through here and is found, with its place, when all is decoded
-        own = line if isinstance(line, bytes) else line.encode("utf-8", "surrogatepass")
-        raw.append(own if own.endswith(b"\n") else own + b"\n")
+        # lone surrogates pass here, and are reported with their position when all is decoded
+        encoded = line if isinstance(line, bytes) else line.encode("utf-8", "surrogatepass")
+        raw.append(encoded if encoded.endswith(b"\n") else encoded + b"\n")
     return from_pieces(raw, "", unlabelled=unlabelled)
 
 
-def from_pieces(some: Iterable[bytes], origin: str, *, unlabelled: str | None = None) -> Trees:
-    """Trees from pieces of UTF-8 text, a byte order mark included."""
-    raw = b"".join(some).removeprefix(MARK)
+def from_pieces(pieces: Iterable[bytes], origin: str, *, unlabelled: str | None = None) -> Trees:
+    """Read trees from pieces of UTF-8 text, which may begin with a byte order mark."""
+    raw = b"".join(pieces).removeprefix(MARK)
     lines = decode_text(raw, lambda line: _place(origin, line)).removesuffix("\n").split("\n")
-    # trees end with their lines if those of all lines may, or those of most, and something is
-    # wrong with others; within a tree, lines may be balanced too, but stand further to the right
+    # there is one tree per line if all lines are balanced, or most of them, the others being
+    # damaged; lines within a tree may be balanced too, but are indented
     filled = [line for line in lines if line.strip()]
     balanced = [line for line in filled if line.count("(") == line.count(")")]
     n_top = sum(line[0] == "(" for line in balanced)
-    one_a_line = len(balanced) == len(filled) or 2 * n_top > len(filled)
-    found: list[Tree | None] = []
+    one_per_line = len(balanced) == len(filled) or 2 * n_top > len(filled)
+    items: list[Tree | None] = []
     numbers: list[int] = []
-    if one_a_line:
+    if one_per_line:
         for n, line in enumerate(lines):
             where = _Places(origin, [0], n)
-            found.append(parse_whole(line, where, unlabelled) if line.strip() else None)
+            items.append(parse_whole(line, where, unlabelled) if line.strip() else None)
             numbers.append(n)
     else:  # trees end where their brackets close
         text, end = "\n".join(lines), 0
         where = _Places(origin, [0, *accumulate(len(line) + 1 for line in lines)])
         while begin := _SOMETHING.search(text, end):
-            one, end = parse_tree(text, begin.start(), where, unlabelled)
-            found.append(one)
+            item, end = parse_tree(text, begin.start(), where, unlabelled)
+            items.append(item)
             numbers.append(where.line(begin.start()))
-    if all(item is None for item in found):
-        raise DataError(f"no trees in {origin or 'the lines'}", "give one at least")
-    return Trees(found, origin, numbers)
+    if all(item is None for item in items):
+        raise DataError(f"no trees in {origin or 'the lines'}", "give at least one")
+    return Trees(items, origin, numbers)
 
 
 def _place(origin: str, line: int) -> str:
@@ -222,7 +222,7 @@ def _place(origin: str, line: int) -> str:
 
 @dataclass(frozen=True)
 class _Places:
-    """What messages call places of a text, by the places where its lines start."""
+    """Names of positions in a text for messages, given the positions where its lines start."""
 
     origin: str
     starts: Sequence[int]
@@ -234,13 +234,13 @@ class _Places:
         return f"{_place(self.origin, line)}, character {column}"
 
     def line(self, place: int) -> int:
-        """The number of its line, from 0."""
+        """Return the line number of a position, from 0."""
         return self.before + bisect_right(self.starts, place) - 1
 
 
 # changing
 def compose(*changes: Change) -> Callable[[Tree | None], Tree | None]:
-    """All these changes, one after the other; nothing stays nothing.
+    """Compose changes, applied in order; None stays None.
 
     >>> change = compose(remove_traces, remove_functions)
     >>> print(change(tree("(S-1 (NP-SBJ (-NONE- *)) (VP (VB go)))")), change(None))
@@ -248,32 +248,32 @@ def compose(*changes: Change) -> Callable[[Tree | None], Tree | None]:
     """
 
     def change(item: Tree | None) -> Tree | None:
-        for one in changes:
-            item = None if item is None else one(item)
+        for apply in changes:
+            item = None if item is None else apply(item)
         return item
 
     return change
 
 
 def remove_traces(tree: Tree) -> Tree | None:
-    """Without words of the tag -NONE-, and without constituents that have no other words.
+    """Remove words with the tag -NONE-, and constituents that have no other words.
 
     >>> print(remove_traces(tree("(S (NP (-NONE- *)) (VP (VB go) (NP (-NONE- *T*-1))))")))
     (S (VP (VB go)))
     """
-    return _without_tags(tree, (TRACE,))
+    return _remove_tags(tree, (TRACE,))
 
 
 def remove_punctuation(tree: Tree, tags: Collection[str] = PUNCTUATION) -> Tree | None:
-    """Without words of these tags, and without constituents that have no other words.
+    """Remove words with these tags, and constituents that have no other words.
 
     >>> print(remove_punctuation(tree("(S (PRN (, ,)) (VP (VB go)) (. !))")))
     (S (VP (VB go)))
     """
-    return _without_tags(tree, tags)
+    return _remove_tags(tree, tags)
 
 
-def _without_tags(tree: Tree, tags: Collection[str]) -> Tree | None:
+def _remove_tags(tree: Tree, tags: Collection[str]) -> Tree | None:
     def make(node: Tree, parts: list[Tree | str | None]) -> Tree | None:
         if node.is_preterminal and node.label in tags:
             return None
@@ -284,9 +284,9 @@ def _without_tags(tree: Tree, tags: Collection[str]) -> Tree | None:
 
 
 def remove_functions(tree: Tree) -> Tree:
-    """Labels up to the first - = or |: categories, without functions, indices and second choices.
+    """Truncate labels at the first - = or |: remove functions, indices and alternatives.
 
-    Labels that begin with one of these, as -LRB- and -NONE- do, stay as they are.
+    Labels that begin with one of these, such as -LRB- and -NONE-, stay as they are.
 
     >>> print(remove_functions(tree("(S (NP-SBJ=1-2 (-NONE- *-3)) (ADVP|PRT (RP up)))")))
     (S (NP (-NONE- *-3)) (ADVP (RP up)))
@@ -300,7 +300,7 @@ def remove_functions(tree: Tree) -> Tree:
 
 
 def lowercase(tree: Tree) -> Tree:
-    """Words in lower case.
+    """Lower-case the words.
 
     >>> print(lowercase(tree("(NP (DT The) (NN DOG))")))
     (NP (DT the) (NN dog))
@@ -313,7 +313,7 @@ def lowercase(tree: Tree) -> Tree:
 
 
 def add_root(tree: Tree, label: str = "TOP") -> Tree:
-    """The tree below a constituent of this label; one that is there already is enough.
+    """Add a root with this label above the tree, unless it already has one.
 
     >>> print(add_root(tree("(S (VB go))")), add_root(tree("(TOP (S (VB go)))")))
     (TOP (S (VB go))) (TOP (S (VB go)))

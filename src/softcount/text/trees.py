@@ -1,11 +1,11 @@
-"""Constituency trees, and the brackets of the Penn Treebank that they are written with.
+"""Constituency trees, in the bracket notation of the Penn Treebank.
 
-A tree is written as "(S (NP (DT the) (NN dog)) (VP (VBZ barks)))". Between brackets, texts are cut
-where ``str.split`` would cut them. What is read is kept as it is, -LRB- and its like too. What is
-written is one line: ( and ) in a word or a label become -LRB- and -RRB-, white space in it becomes
-_, so that any tree can be read again, and all others come back as they were.
+A tree is written as "(S (NP (DT the) (NN dog)) (VP (VBZ barks)))". Between brackets, text is split
+as by ``str.split``. Input is kept as it is, including -LRB- and the like. Output is one line: ( and
+) in a word or a label become -LRB- and -RRB-, and white space becomes _, so that any tree can be
+read again; trees without such characters are read back unchanged.
 
-Nothing here calls itself: a tree may be as deep as memory allows.
+No function is recursive: a tree may be as deep as memory allows.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from typing import Any, TypeVar, cast
 from softcount.core.errors import DataError, brief
 
 Span = tuple[str, int, int]
-"""A label, the number of its first word, and that of the first word behind it."""
+"""A constituent: label, start, and exclusive end."""
 Part = TypeVar("Part")
 Bracket = TypeVar("Bracket", bound=tuple[str | None, int, int])
 Where = Callable[[int], str]
-"""What messages call a place of a text."""
+"""Function from a position in a text to its name in messages."""
 
-BALANCE = "each ( needs its )"
-LABELS = "a constituent is (LABEL …), and a label is not empty"
-CHILDREN = "children are a tuple of trees and words: one at least, and no empty words"
+BALANCE = "each ( needs a matching )"
+LABELS = "a constituent is (LABEL …), with a non-empty label"
+CHILDREN = "children are a non-empty tuple of trees and non-empty words"
 _TOKEN = re.compile(r"[()]|[^\s()]+")
 _UNFIT = re.compile(r"[\s()]")
 _ESCAPED = {"(": "-LRB-", ")": "-RRB-"}
@@ -35,12 +35,12 @@ _ESCAPED = {"(": "-LRB-", ")": "-RRB-"}
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Tree:
-    """A constituent: its label and what it consists of, which are constituents and words.
+    """A constituent: its label and its children, which are constituents and words.
 
-    >>> it = Tree("NP", (Tree("DT", ("the",)), Tree("NN", ("dog",))))
-    >>> print(it)
+    >>> phrase = Tree("NP", (Tree("DT", ("the",)), Tree("NN", ("dog",))))
+    >>> print(phrase)
     (NP (DT the) (NN dog))
-    >>> it == tree("(NP (DT the) (NN dog))"), it.words()
+    >>> phrase == tree("(NP (DT the) (NN dog))"), phrase.words()
     (True, ['the', 'dog'])
     """
 
@@ -71,7 +71,7 @@ class Tree:
         return f"tree({str(self)!r})"
 
     def _repr_svg_(self) -> str:
-        # by its name: pictures are a layer above this one, and notebooks alone ask for them here
+        # imported by name, because reports are a layer above this one; only notebooks call this
         return str(import_module("softcount.grammar.report").tree_svg(self))
 
     def __eq__(self, other: object) -> bool:
@@ -95,21 +95,22 @@ class Tree:
         return hash(str(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # pickle and copy would go down by themselves, level by level, until they fail
+        # pickle and copy would recurse level by level, and fail on deep trees; pickles hold the
+        # name of the function, so it must not change
         steps = [s if isinstance(s, str) else (s.label, len(s.children)) for s in self.steps() if s]
         return _put_together, (steps,)
 
     @property
     def is_preterminal(self) -> bool:
-        """Whether this is a tag and its word."""
+        """Whether this is a preterminal: a tag over a single word."""
         return len(self.children) == 1 and isinstance(self.children[0], str)
 
     def words(self) -> list[str]:
-        """The sentence."""
+        """Return the leaves: the words of the sentence."""
         return [step for step in self.steps() if isinstance(step, str)]
 
     def nodes(self) -> Iterator[Tree]:
-        """All constituents, preterminals included: from the top down, from left to right."""
+        """Yield all constituents, including preterminals, in preorder."""
         ahead = [self]
         while ahead:
             node = ahead.pop()
@@ -117,7 +118,7 @@ class Tree:
             ahead += [child for child in reversed(node.children) if isinstance(child, Tree)]
 
     def spans(self) -> list[Span]:
-        """Label, start and end of all constituents, preterminals included, in order of `nodes`.
+        """Return label, start and end of all constituents, in the order of `nodes`.
 
         >>> tree("(S (NP (PRP it)) (VP (VBZ rains)))").spans()
         [('S', 0, 2), ('NP', 0, 1), ('PRP', 0, 1), ('VP', 1, 2), ('VBZ', 1, 2)]
@@ -137,7 +138,7 @@ class Tree:
         return spans
 
     def steps(self) -> Iterator[Tree | str | None]:
-        """Once through the tree: constituents where they begin, words, None where one ends."""
+        """Traverse the tree: yield constituents where they begin, words, None where one ends."""
         ahead: list[Tree | str | None] = [self]
         while ahead:
             step = ahead.pop()
@@ -148,7 +149,7 @@ class Tree:
 
 
 def escape_brackets(text: str) -> str:
-    """A word or a label as it is written in Penn brackets.
+    """Escape a word or a label for output in Penn brackets.
 
     >>> escape_brackets("("), escape_brackets("dog")
     ('-LRB-', 'dog')
@@ -159,7 +160,7 @@ def escape_brackets(text: str) -> str:
 
 
 def _put_together(steps: Sequence[str | tuple[str, int]]) -> Tree:
-    """A tree from its words and its (label, number of children), top-down."""
+    """Rebuild a tree from its words and its (label, number of children), in preorder."""
     done: list[Tree | str] = []
     for step in reversed(steps):
         if isinstance(step, str):
@@ -171,9 +172,9 @@ def _put_together(steps: Sequence[str | tuple[str, int]]) -> Tree:
 
 
 def fold_tree(tree: Tree, make: Callable[[Tree, list[Part | str]], Part]) -> Part:
-    """What ``make`` makes of a tree, from the bottom up.
+    """Fold a tree from the bottom up.
 
-    ``make``  takes a constituent, and its words and what was made of its constituents
+    ``make``  function of a constituent and of its children: words, and results for constituents
 
     >>> depth = lambda node, parts: 1 + max(0 if isinstance(p, str) else p for p in parts)
     >>> fold_tree(tree("(S (NP (PRP it)) (VBZ rains))"), depth)
@@ -181,41 +182,43 @@ def fold_tree(tree: Tree, make: Callable[[Tree, list[Part | str]], Part]) -> Par
     """
     done: list[Part] = []
     for node in reversed(list(tree.nodes())):
-        # the parts of a node were made just before it, the first one last
+        # the results for a node's children are on top of the stack, the first child uppermost
         done.append(make(node, [c if isinstance(c, str) else done.pop() for c in node.children]))
     return done.pop()
 
 
 # reading
 def tree(text: str, *, unlabelled: str | None = None) -> Tree:
-    """A tree from Penn brackets, on one line or on several.
+    """Parse a tree in Penn brackets, on one line or several.
 
-    ``unlabelled``  the label of constituents that have none, as ((S …) (. .)); None: such a tree is
-                    an error. An outermost bracket around one constituent, as in ( (S …)), is never
-                    part of the tree
+    ``unlabelled``  label for constituents without one, as in ((S …) (. .)); None: these are an
+                    error. An outermost unlabelled bracket around one constituent, as in ( (S …)),
+                    is never part of the tree
 
-    Places in messages count characters from 1.
+    Positions in messages count characters from 1.
 
     >>> tree("( (S (NP (-LRB- -LRB-) (NN x)) (VP (VBZ is))) )").words()
     ['-LRB-', 'x', 'is']
     """
     if not isinstance(text, str):
-        raise DataError(f"a tree is {brief(text)}", 'give a text in Penn brackets: "(S (NP …) …)"')
+        raise DataError(
+            f"a tree is {brief(text)}", 'give a string in Penn brackets: "(S (NP …) …)"'
+        )
     return parse_whole(text, lambda place: f"character {place + 1}", unlabelled)
 
 
 def parse_whole(text: str, where: Where, unlabelled: str | None = None) -> Tree:
-    """The tree of a text that is nothing else."""
-    found, end = parse_tree(text, 0, where, unlabelled)
-    if behind := _TOKEN.search(text, end):
-        what = "a ) too many" if behind[0] == ")" else brief(text[behind.start() :], 24)
-        raise DataError(f"behind the tree, at {where(behind.start())}, is {what}", BALANCE)
-    return found
+    """Parse a text that consists of exactly one tree."""
+    parsed, end = parse_tree(text, 0, where, unlabelled)
+    if extra := _TOKEN.search(text, end):
+        what = "an unmatched )" if extra[0] == ")" else brief(text[extra.start() :], 24)
+        raise DataError(f"after the tree, at {where(extra.start())}, is {what}", BALANCE)
+    return parsed
 
 
 @dataclass(slots=True)
 class _OpenBracket:
-    """A constituent whose end has not come."""
+    """A constituent that has not been closed yet."""
 
     place: int
     label: str = ""
@@ -225,24 +228,24 @@ class _OpenBracket:
 def parse_tree(
     text: str, start: int, where: Where, unlabelled: str | None = None
 ) -> tuple[Tree, int]:
-    """The tree that begins at ``start`` or behind it, and where it ends."""
-    open_ones: list[_OpenBracket] = []
-    for found in _TOKEN.finditer(text, start):
-        token = found[0]
+    """Parse the first tree at or after ``start``; return it and the position of its end."""
+    stack: list[_OpenBracket] = []
+    for match in _TOKEN.finditer(text, start):
+        token = match[0]
         if token == "(":
-            open_ones.append(_OpenBracket(found.start()))
-        elif not open_ones:
+            stack.append(_OpenBracket(match.start()))
+        elif not stack:
             raise DataError(
-                f"at {where(found.start())} is {brief(token, 24)}, but no tree", BALANCE
+                f"at {where(match.start())} is {brief(token, 24)}, but no tree", BALANCE
             )
         elif token != ")":
-            last = open_ones[-1]
+            last = stack[-1]
             if last.label or last.children:
                 last.children.append(token)
             else:
                 last.label = token
         else:
-            last = open_ones.pop()
+            last = stack.pop()
             label, only = last.label or unlabelled, last.children[:1]
             if not only:
                 what = f"the constituent {last.label}" if last.label else "the bracket"
@@ -250,30 +253,30 @@ def parse_tree(
                     f"{what} at {where(last.place)} is empty",
                     "a constituent has words in it: (NN dog)",
                 )
-            is_wrapper = not (last.label or open_ones) and len(last.children) == 1
+            is_wrapper = not (last.label or stack) and len(last.children) == 1
             if is_wrapper and isinstance(only[0], Tree):  # ( (S …) )
-                return only[0], found.end()
+                return only[0], match.end()
             if label is None:
                 raise DataError(
                     f"the constituent at {where(last.place)} has no label",
-                    "give it one, or say which one all such get, as in unlabelled='X'",
+                    "give it one, or a label for all such constituents, as in unlabelled='X'",
                 )
             node = Tree(label, tuple(last.children))
-            if not open_ones:
-                return node, found.end()
-            open_ones[-1].children.append(node)
-    if not open_ones:
+            if not stack:
+                return node, match.end()
+            stack[-1].children.append(node)
+    if not stack:
         raise DataError("there is no tree in the text", 'give Penn brackets: "(S (NP …) …)"')
-    last, n = open_ones[-1], len(open_ones)
+    last, n = stack[-1], len(stack)
     missing = "one ) is missing" if n == 1 else f"{n} ) are missing"
     raise DataError(
-        f"{last.label or 'the bracket'} at {where(last.place)} does not end: {missing}", BALANCE
+        f"{last.label or 'the bracket'} at {where(last.place)} is not closed: {missing}", BALANCE
     )
 
 
 # building
 def find_crossing(spans: Iterable[Bracket], start: int, end: int) -> list[Bracket]:
-    """Those of the spans that overlap with start … end while neither is inside the other.
+    """Return the spans that cross start … end: they overlap, and neither contains the other.
 
     >>> find_crossing([("A", 0, 2), ("B", 1, 3), ("C", 2, 4)], 1, 3)
     [('A', 0, 2), ('C', 2, 4)]
@@ -282,11 +285,11 @@ def find_crossing(spans: Iterable[Bracket], start: int, end: int) -> list[Bracke
 
 
 def from_spans(words: Sequence[str], spans: Iterable[Span], label: str = "TOP") -> Tree:
-    """The flattest tree that has these constituents: ``from_spans(t.words(), t.spans())`` is t.
+    """Build the flattest tree with these constituents; inverse of ``t.words(), t.spans()``.
 
     ``spans``  label, start and end, in any order; of two that cover the same words, the one that
                comes first is above
-    ``label``  that of the whole, if no span covers all words
+    ``label``  label of the root, if no span covers all words
 
     >>> print(from_spans("the dog barks".split(), [("NP", 0, 2), ("VB", 2, 3)]))
     (TOP (NP the dog) (VB barks))
@@ -302,7 +305,7 @@ def from_spans(words: Sequence[str], spans: Iterable[Span], label: str = "TOP") 
     if not given or given[0][1:] != (0, n):
         given.insert(0, (label, 0, n))
     top: list[Tree | str] = []
-    above = [(("", 0, n), top)]  # the spans that hold what comes, with what they have so far
+    above = [(("", 0, n), top)]  # the open spans, each with its children so far
     place = 0
     for span in [*given, ("", n, n)]:
         while True:
@@ -316,29 +319,29 @@ def from_spans(words: Sequence[str], spans: Iterable[Span], label: str = "TOP") 
             above[-1][1].append(Tree(outer[0], tuple(children)))
         if span[2] > outer[2]:
             raise DataError(
-                f"the spans {outer} and {span} cross", "constituents of a tree are nested"
+                f"the spans {outer} and {span} cross", "constituents of a tree must be nested"
             )
         above.append((span, []))
     return cast(Tree, top[0])
 
 
-# Trees of other shapes that say the same: chains as one label, and two children at most.
+# Invertible transformations of trees: collapsing unary chains, and binarising.
 #
-# What is done here can be undone. So labels must not have in them what marks the change: the joint
-# of chains, @ at the start of a label, ^; tags of words may have the latter two (^ at their start
-# only, if they are to tell what is above them).
+# To be invertible, labels must not contain the marks of a transformation: the joint of chains, @ at
+# the start of a label, ^. Tags of words may contain the latter two (^ only at the start, if tags
+# are annotated too).
 
 
 JOINT = "+"
 MADE, ABOVE, BESIDE = "@", "^", "/"
-"""A label is NP; below S, NP^S; and @NP^S/DT/JJ is what is left of it beside DT and JJ."""
+"""A label is NP; below S, NP^S; and @NP^S/DT/JJ is the rest of it next to DT and JJ."""
 
 
-# chains
+# unary chains
 def collapse_unaries(tree: Tree, joint: str = JOINT, *, preterminals: bool = False) -> Tree:
-    """Each chain of constituents that are alone in the one above becomes one of joint label.
+    """Collapse each unary chain into one constituent with a joint label.
 
-    ``preterminals``  whether tags of words are parts of chains; if not, a chain ends above the tag
+    ``preterminals``  whether chains include preterminals; if not, a chain ends above the tag
 
     `expand_unaries` is the inverse.
 
@@ -350,7 +353,7 @@ def collapse_unaries(tree: Tree, joint: str = JOINT, *, preterminals: bool = Fal
     def make(node: Tree, parts: list[Tree | str]) -> Tree:
         if joint in node.label:
             raise DataError(
-                f"the label {brief(node.label)} has the joint {brief(joint)} in it",
+                f"the label {brief(node.label)} contains the joint {brief(joint)}",
                 "choose another joint",
             )
         only = parts[0]
@@ -362,7 +365,7 @@ def collapse_unaries(tree: Tree, joint: str = JOINT, *, preterminals: bool = Fal
 
 
 def expand_unaries(tree: Tree, joint: str = JOINT) -> Tree:
-    """A constituent for each part of a joint label: the inverse of `collapse_unaries`.
+    """Expand each joint label into a chain of constituents: the inverse of `collapse_unaries`.
 
     >>> print(expand_unaries(tree("(S+VP (VB wait))")))
     (S (VP (VB wait)))
@@ -386,24 +389,24 @@ def expand_unaries(tree: Tree, joint: str = JOINT) -> Tree:
 
 def _check_joint(joint: str) -> None:
     if not isinstance(joint, str) or not joint:
-        raise DataError(f"the joint is {brief(joint)}", 'give a text, as "+"')
+        raise DataError(f"the joint is {brief(joint)}", 'give a non-empty string, such as "+"')
 
 
-# two children at most
+# binarising
 def binarise_right(
     tree: Tree, horizontal: int | None = None, vertical: int = 1, *, tags: bool = False
 ) -> Tree:
-    """Of more than two children the first one, and a constituent that was made for the others.
+    """Binarise to the right: the first child, and a new constituent for the other children.
 
-    ``horizontal``  how many of the children before it the label of one that was made tells, those
-                    that are nearest; None: all. A grammar read off such trees draws a child given
-                    so many others: a Markov process of this order (Klein and Manning 2003,
-                    "Accurate unlexicalized parsing"). None keeps the probabilities of all rules
-    ``vertical``    how many labels a label consists of: 1: its own; 2: that of the parent too
-                    (NP^S); 3: that of the grandparent too (NP^S^VP)
-    ``tags``        whether this goes for tags of words, too (IN^PP); if not, they have their own
+    ``horizontal``  number of left siblings, the nearest ones, in the label of a new constituent;
+                    None: all. A grammar read off such trees generates a child given that many
+                    siblings: a Markov process of this order (Klein and Manning 2003, "Accurate
+                    unlexicalized parsing"). None keeps the probabilities of all rules
+    ``vertical``    number of labels in a label: 1: its own; 2: also the parent's (NP^S); 3: also
+                    the grandparent's (NP^S^VP)
+    ``tags``        whether tags of words are annotated too (IN^PP)
 
-    `undo_binarising` is the inverse. Labels of words that have no tags are the words.
+    `undo_binarising` is the inverse. A word without a tag is its own label.
 
     >>> print(binarise_right(tree("(S (NP (DT the) (JJ old) (NN dog)) (VB barks))"), 1, 2))
     (S (NP^S (DT the) (@NP^S/DT (JJ old) (NN dog))) (VB barks))
@@ -416,9 +419,9 @@ def binarise_right(
 def binarise_left(
     tree: Tree, horizontal: int | None = None, vertical: int = 1, *, tags: bool = False
 ) -> Tree:
-    """Of more than two children the last one, and a constituent that was made for the others.
+    """Binarise to the left: the last child, and a new constituent for the other children.
 
-    As `binarise_right`, but that labels tell of children behind.
+    As `binarise_right`, but with right siblings in the labels of new constituents.
 
     >>> print(binarise_left(tree("(NP (DT a) (JJ b) (JJ c) (NN d))")))
     (NP (@NP/NN (@NP/JJ/NN (DT a) (JJ b)) (JJ c)) (NN d))
@@ -427,18 +430,16 @@ def binarise_left(
 
 
 def undo_binarising(tree: Tree, *, tags: bool = False) -> Tree:
-    """Without the constituents that binarising made, and labels without what is above them.
+    """Remove the constituents added by binarising, and the annotation of labels.
 
-    ``tags``  as `binarise_right` had it: whether tags of words tell what is above them
+    ``tags``  as for `binarise_right`: whether tags of words are annotated
 
     >>> print(undo_binarising(tree("(S (NP^S (DT the) (@NP^S/DT (JJ old) (NN dog))) (VB barks))")))
     (S (NP (DT the) (JJ old) (NN dog)) (VB barks))
     """
     if _is_made(tree):
-        raise DataError(
-            f"the whole tree is a part of another one, {brief(tree.label)}", "give whole trees"
-        )
-    labels: list[str] = []  # of those that are open; empty for those that were made
+        raise DataError(f"the root {brief(tree.label)} was made by binarising", "give whole trees")
+    labels: list[str] = []  # of open constituents; empty for those added by binarising
     holders: list[list[Tree | str]] = [[]]
     for step in tree.steps():
         if isinstance(step, str):
@@ -463,10 +464,10 @@ def _binarise(
         raise DataError(f"horizontal is {brief(horizontal)}", "give 0, 1, … or None for all")
     if not is_whole(vertical, 1):
         raise DataError(f"vertical is {brief(vertical)}", "give 1, 2, …")
-    labels = _with_those_above(tree, vertical, tags)
+    labels = _annotate_labels(tree, vertical, tags)
 
     def make(node: Tree, parts: list[Tree | str]) -> Tree:
-        label = labels.pop()  # trees are folded from the last constituent on
+        label = labels.pop()  # trees are folded in reverse preorder
         if len(parts) <= 2:
             return Tree(label, tuple(parts))
         names = [child if isinstance(child, str) else child.label for child in node.children]
@@ -491,10 +492,10 @@ def _is_made(node: Tree) -> bool:
 
 
 def plain_label(label: str, *, is_tag: bool, tags: bool = False) -> str | None:
-    """A label without those of the constituents above; None if binarising made it.
+    """Remove the annotation from a label; None if the constituent was added by binarising.
 
     ``is_tag``  whether it is the tag of a word
-    ``tags``    as `binarise_right` had it
+    ``tags``    as for `binarise_right`
 
     >>> plain_label("NP^S", is_tag=False), plain_label("@NP^S/DT", is_tag=False)
     ('NP', None)
@@ -505,8 +506,8 @@ def plain_label(label: str, *, is_tag: bool, tags: bool = False) -> str | None:
     return label if end < 0 else label[:end]
 
 
-def _with_those_above(tree: Tree, vertical: int, tags: bool) -> list[str]:
-    """The labels of all nodes, each with the nearest ones above it."""
+def _annotate_labels(tree: Tree, vertical: int, tags: bool) -> list[str]:
+    """Return the labels of all nodes, each followed by those of its nearest ancestors."""
     labels: list[str] = []
     ahead: list[tuple[Tree, tuple[str, ...]]] = [(tree, ())]
     while ahead:
@@ -517,7 +518,7 @@ def _with_those_above(tree: Tree, vertical: int, tags: bool) -> list[str]:
         marked = node.label[1:] if node.is_preterminal else node.label
         if ABOVE in marked or _is_made(node):
             raise DataError(
-                f"the label {brief(node.label)} looks as if it was binarised already",
+                f"the label {brief(node.label)} looks as if the tree were already binarised",
                 f"use labels without {ABOVE}, and without {MADE} at the start",
             )
         labels.append(ABOVE.join([node.label, *above]))
