@@ -19,7 +19,7 @@ from typer.main import get_command
 from softcount.cli.app import app
 from softcount.cli.frame import Command, GuardedCommand, make_group
 from softcount.cli.options import Argument, Output
-from softcount.cli.targets import WRITTEN, Plain, Written, label_of, marks_of
+from softcount.cli.targets import WRITTEN, Plain, Written, option_name, read_marks
 from tests.commands import done, refused, run
 from tests.world import ARCHIVE, CALLS, Call, aliases, contents, restore
 
@@ -81,14 +81,14 @@ def texts_of(command: Any) -> set[str]:
 
 @pytest.mark.parametrize(("name", "command"), [*every_command()])
 def test_every_option_that_may_name_a_file_is_known(name: str, command: Any) -> None:
-    marks = marks_of(command.callback)
+    marks = read_marks(command.callback)
     assert texts_of(command) - set(marks) == READ[name]
     assert set(marks) <= texts_of(command)
 
 
 @pytest.mark.parametrize(("name", "command"), [*every_command()])
 def test_plain_text_does_not_look_like_a_file(name: str, command: Any) -> None:
-    marks, hints = marks_of(command.callback), get_type_hints(inspect.unwrap(command.callback))
+    marks, hints = read_marks(command.callback), get_type_hints(inspect.unwrap(command.callback))
     for one in command.params:
         if isinstance(marks.get(one.name), Plain):
             assert Path not in kinds_in(hints[one.name])
@@ -97,9 +97,9 @@ def test_plain_text_does_not_look_like_a_file(name: str, command: Any) -> None:
 
 def test_all_that_is_written_is_tried_here() -> None:
     for name, command in every_command():
-        marks = marks_of(command.callback)
+        marks = read_marks(command.callback)
         written = {
-            label_of(one) for one in command.params if isinstance(marks.get(one.name), Written)
+            option_name(one) for one in command.params if isinstance(marks.get(one.name), Written)
         }
         tried = {
             option

@@ -293,7 +293,7 @@ LEARNERS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
 """Ways to learn, with their numbers."""
 
 
-def settings_of(name: str) -> list[str]:
+def merge_settings(name: str) -> list[str]:
     """The estimator's settings that are numbers, by what its signature says."""
     case = CASES[name]
     kind = case.kind or case.make

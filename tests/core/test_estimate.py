@@ -15,7 +15,7 @@ import pytest
 
 import softcount as sc
 from softcount.core import estimate as estimates
-from softcount.core.estimate import Estimate, held, needing, readable_bytes
+from softcount.core.estimate import Estimate, count_bytes, make_estimate, readable_bytes
 from tests.commands import done, run
 from tests.core.extremes import COUNTS, FEW, PAIRS, POINTS, SENTENCES, TEXTS
 from tests.core.sized import SIZED, bags
@@ -120,7 +120,7 @@ def test_a_model_of_ones_own_is_judged_by_its_tables() -> None:
 def test_a_model_of_ones_own_may_know_better() -> None:
     class Knowing(Coins):
         def estimate(self, corpus: Any) -> Estimate:
-            return needing(len(corpus), 6, 1e3, tables=1234)
+            return make_estimate(len(corpus), 6, 1e3, tables=1234)
 
     assert estimates.estimate(Knowing(), ThrowsCorpus(["HHT", "TTT"])).bytes == 1234
 
@@ -228,15 +228,15 @@ def test_without_any_word_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None
     assert estimates.find_memory() == (None, None)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        estimates.announce(needing(1, 1, 1.0, tables=1e30), ())
+        estimates.announce(make_estimate(1, 1, 1.0, tables=1e30), ())
 
 
 # small parts
 def test_what_something_holds() -> None:
     whole = np.zeros(100)
-    assert held([whole, whole, whole[:3]]) == 800
-    assert held({"x": (bags(10, 10),)}) > 0
-    assert held(["words", b"bytes", len, None, 3]) == 0
+    assert count_bytes([whole, whole, whole[:3]]) == 800
+    assert count_bytes({"x": (bags(10, 10),)}) > 0
+    assert count_bytes(["words", b"bytes", len, None, 3]) == 0
 
 
 def test_figures_can_be_read() -> None:

@@ -32,7 +32,7 @@ from tests.core.extremes import (
     VECTORS,
     VOTES,
     WHOLE,
-    settings_of,
+    merge_settings,
 )
 
 RAW = re.compile("int too (large|big)|Singular|positive definite|Maximum allowed|out of bounds")
@@ -82,7 +82,7 @@ def told(value: Any) -> str:
 def test_settings(name: str) -> None:
     case, faults = CASES[name], []
     assert wrong_in(case.learned()) == []
-    for setting in settings_of(name):
+    for setting in merge_settings(name):
         for value in WHOLE:
 
             def attempt(setting: str = setting, value: Any = value) -> list[str]:

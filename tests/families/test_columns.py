@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from softcount.core.errors import LearnerError
 from softcount.families import Categorical
 from softcount.families.base import CountAverage
-from softcount.families.columns import ColumnAverage, ColumnCounts, Columns, LazyColumns, columns_of
+from softcount.families.columns import (
+    ColumnAverage,
+    ColumnCounts,
+    Columns,
+    LazyColumns,
+    take_columns,
+)
 
 ETAS = st.lists(st.sampled_from([0.01, 0.5, 0.9, 1.0 - 1e-12, 1.0]), min_size=1, max_size=40)
 WORDS = st.sampled_from(["maximise", "mean_field"])
@@ -60,7 +66,7 @@ def test_lazy_equals_dense(seed, word, kind, etas, dense_batches):
         one, two = lazy.params(word, one, source), dense.params(word, two, source)
         assert isinstance(one, LazyColumns)
         few = source.permutation(family.shape[1])[: source.integers(0, family.shape[1] + 1)]
-        assert columns_of(one, few) == pytest.approx(two[:, few].T, rel=1e-9, abs=1e-13)
+        assert take_columns(one, few) == pytest.approx(two[:, few].T, rel=1e-9, abs=1e-13)
         assert np.asarray(one) == pytest.approx(two, rel=1e-9, abs=1e-13)
         assert len(one) == len(two)
         assert one[-1] == pytest.approx(two[-1], rel=1e-9, abs=1e-13)

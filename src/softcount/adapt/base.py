@@ -14,9 +14,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.adapt.data import Task, read_domains, read_task
-from softcount.core.bounds import demand_values
+from softcount.core.bounds import check_coordinates
 from softcount.core.errors import DataError
-from softcount.core.estimate import Estimate, announce, of_rows
+from softcount.core.estimate import Estimate, announce, estimate_rows
 from softcount.core.estimator import SklearnContract, all_or_nothing
 from softcount.core.parameters import check_parameters, check_whole
 from softcount.core.types import Array, FloatArray, IntArray
@@ -110,7 +110,7 @@ class Adapter(ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignore[m
 
     def _estimate(self, task: Task) -> Estimate:
         """Estimate the cost of fitting to these items."""
-        return of_rows(task.X, len(task.classes))
+        return estimate_rows(task.X, len(task.classes))
 
     def _check_settings(self) -> None:
         """Raise if a parameter is invalid."""
@@ -248,7 +248,7 @@ def make_classifier() -> Any:
 
 
 def _check_values(matrix: Any) -> Any:
-    demand_values(matrix.data if sparse.issparse(matrix) else matrix, "the data have")
+    check_coordinates(matrix.data if sparse.issparse(matrix) else matrix, "the data have")
     return matrix
 
 

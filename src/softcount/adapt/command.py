@@ -17,7 +17,7 @@ from softcount.cli.answers import list_lines, name_file
 from softcount.cli.frame import (
     Command,
     StatusLine,
-    at,
+    if_given,
     print_with_overview,
     try_all,
     write_page,
@@ -493,5 +493,5 @@ class Adapt(WordOptions, Command):
                     partial(overview.as_tsv, words=words),
                 ),
             ),
-            at(self.html, lambda path: write_page(path, report.adaptation_page(overview))),
+            if_given(self.html, lambda path: write_page(path, report.adaptation_page(overview))),
         )

@@ -18,7 +18,7 @@ from softcount.adapt.parameters import DenoisingParameters
 from softcount.core.estimate import NUMBER, Estimate
 from softcount.core.types import FloatArray, IntArray
 from softcount.kernels.threads import single_threaded
-from softcount.labels.data import occurs
+from softcount.labels.data import indicator_matrix
 
 BLOCK = 5000
 """Maximum number of features in one system of equations."""
@@ -207,7 +207,7 @@ class DenoisingProjection(DenoisingParameters, Projection):
 
     def _input(self, X: Any) -> Any:
         """Return the input of the first layer."""
-        return occurs(X).astype(np.float32) if self.presence_ else X
+        return indicator_matrix(X).astype(np.float32) if self.presence_ else X
 
     def _hidden(self, X: Any) -> list[FloatArray]:
         """Return the outputs of each layer."""

@@ -21,7 +21,7 @@ from softcount.core.errors import DataError, LearnerError, brief
 from softcount.core.estimate import NUMBER, Estimate
 from softcount.core.parameters import check_whole
 from softcount.core.types import BoolArray, FloatArray, IntArray
-from softcount.labels.data import occurs
+from softcount.labels.data import indicator_matrix
 
 MAX_FACTORISED = 2000
 """A system of more equations than this is not factorised: λ is so large that conjugate gradients
@@ -366,7 +366,7 @@ class PivotProjection(PivotParameters, Projection):
                 f"among={brief(of)} is not a domain",
                 "choose 'source', 'target', or None for all words",
             )
-        present, in_target = occurs(self._task.X), self._task.in_target
+        present, in_target = indicator_matrix(self._task.X), self._task.in_target
         if of is None:
             return np.ones(present.shape[1], dtype=bool)
         own = in_target if of == TARGET else ~in_target
@@ -385,7 +385,7 @@ def mark_occurrences(X: Any) -> Any:
     array([[0., 0.],
            [1., 1.]])
     """
-    present = occurs(X)
+    present = indicator_matrix(X)
     everywhere = present.getnnz(axis=0) == X.shape[0]
     if not everywhere.any():
         return present

@@ -15,7 +15,14 @@ import typer
 
 from softcount.align import parameters
 from softcount.align.parameters import MEANS
-from softcount.cli.frame import Deed, LearningCommand, Progress, at, refuse_two_of_stdin, try_all
+from softcount.cli.frame import (
+    Action,
+    LearningCommand,
+    Progress,
+    if_given,
+    refuse_two_of_stdin,
+    try_all,
+)
 from softcount.cli.options import (
     Argument,
     Input,
@@ -27,7 +34,7 @@ from softcount.cli.options import (
     read_learner_name,
 )
 from softcount.cli.reading import PairFiles, read_lines, shapes_of
-from softcount.cli.targets import PLAIN, WRITTEN, label_of
+from softcount.cli.targets import PLAIN, WRITTEN, option_name
 from softcount.core.drafts import open_whole
 from softcount.core.errors import DataError, SoftcountError, brief
 from softcount.core.parameters import describe
@@ -60,15 +67,11 @@ USUAL_PRIOR = 0.01
 """Default Dirichlet prior of the learners that need one; the same value as in fast_align."""
 
 FastAlign = partial(Option, panel="As fast_align", learns=True)
-KnownFile = partial(Input, metavar="FILE", learns=True)
-OutputFile = partial(Output, metavar="FILE", file=WRITTEN)
+KnownFile = partial(Input, learns=True)
+OutputFile = partial(Output, file=WRITTEN)
 
-SourceFile = Annotated[
-    str | None, Input("Source sentences, one per line.", "-s", "--source", metavar="FILE")
-]
-TargetFile = Annotated[
-    str | None, Input("Target sentences, line by line.", "-t", "--target", metavar="FILE")
-]
+SourceFile = Annotated[str | None, Input("Source sentences, one per line.", "-s", "--source")]
+TargetFile = Annotated[str | None, Input("Target sentences, line by line.", "-t", "--target")]
 MaxIter = Annotated[
     int | None,
     Learning(
@@ -124,14 +127,9 @@ class Align(LearnerOptions, LearningCommand):
     # sentence pairs
     file: Annotated[
         str | None,
-        Argument(
-            "Lines 'source ||| target', plain or .gz; - or no FILE: read stdin.",
-            metavar="FILE",
-        ),
+        Argument("Lines 'source ||| target', plain or .gz; - or no FILE: read stdin."),
     ] = None
-    corpus: Annotated[
-        str | None, Input("The same as the argument FILE.", "-i", "--input", metavar="FILE")
-    ] = None
+    corpus: Annotated[str | None, Input("The same as the argument FILE.", "-i", "--input")] = None
     source: SourceFile = None
     target: TargetFile = None
     lowercase: Annotated[
@@ -237,8 +235,7 @@ class Align(LearnerOptions, LearningCommand):
     warm_up: Annotated[
         int | None,
         Learning(
-            "Initialise by this many steps of IBM Model 1. [default: 5; 0 for -m diagonal]",
-            least=0,
+            "Initialise by this many steps of IBM Model 1. [default: 5; 0 for -m diagonal]", least=0
         ),
     ] = None
     verbose: Verbose = False
@@ -296,8 +293,7 @@ class Align(LearnerOptions, LearningCommand):
         str | None,
         Output(
             "Evaluate against these gold links and report to stderr: 0-0 is sure, 0?0 possible. "
-            "If there are fewer lines than pairs, only the first pairs are evaluated.",
-            metavar="FILE",
+            "If there are fewer lines than pairs, only the first pairs are evaluated."
         ),
     ] = None
     html: Annotated[Path | None, OutputFile("Write an HTML report of the alignments.")] = None
@@ -460,7 +456,7 @@ class Align(LearnerOptions, LearningCommand):
             of_both = self.directions == 2 and name == "warm_up"
             if model not in supporting and not of_both:
                 option = {"null": "no_null"}.get(name, name)
-                labels = {param.name: label_of(param) for param in self.context.command.params}
+                labels = {param.name: option_name(param) for param in self.context.command.params}
                 raise typer.BadParameter(
                     f"{labels[option]} is for -m {' or '.join(supporting)}, not for {model}"
                 )
@@ -511,7 +507,9 @@ class Align(LearnerOptions, LearningCommand):
                     out.write(links.text(values if self.proba else None))
                     out.flush()
 
-        try_all(write_links, at(self.dictionary_out, lambda path: self._write_table(path, model)))
+        try_all(
+            write_links, if_given(self.dictionary_out, lambda path: self._write_table(path, model))
+        )
         return True
 
     def answer(self, model: AnyAligner, data: AlignmentInput) -> AlignmentResult:
@@ -531,7 +529,7 @@ class Align(LearnerOptions, LearningCommand):
         links, values = aligner.links(_orient_pairs(aligner, pairs), **options)
         return links.flipped(values) if aligner.reversed_ else (links, values)
 
-    def tell(self, found: AlignmentResult) -> None:
+    def print_results(self, found: AlignmentResult) -> None:
         with open_output(self.output) as out:
             out.write(found.links.text(found.values if self.proba else None))
             out.flush()
@@ -549,7 +547,7 @@ class Align(LearnerOptions, LearningCommand):
             ]
         return alignment_report(found.aligner, _get_aligner_pairs(found), gold=gold)
 
-    def files(self, found: Callable[[], AlignmentResult]) -> Iterator[Deed]:
+    def files(self, found: Callable[[], AlignmentResult]) -> Iterator[Action]:
         def write_phrases(path: Path) -> None:
             from softcount.align.phrases import phrase_table
 
@@ -573,10 +571,10 @@ class Align(LearnerOptions, LearningCommand):
             scores = align_scores(found().links.lists()[: len(gold)], gold)
             typer.echo(f"{scores} in {len(gold):,} pair{'s' * (len(gold) != 1)}", err=True)
 
-        yield at(self.dictionary_out, lambda path: self._write_table(path, found().aligner))
-        yield at(self.phrases, write_phrases)
-        yield at(self.show, show)
-        yield at(self.gold, print_scores)
+        yield if_given(self.dictionary_out, lambda path: self._write_table(path, found().aligner))
+        yield if_given(self.phrases, write_phrases)
+        yield if_given(self.show, show)
+        yield if_given(self.gold, print_scores)
 
     def _write_table(self, path: Path, aligner: AnyAligner) -> None:
         """Write source word, target word and probability, most probable first for each word.

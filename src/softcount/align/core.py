@@ -41,8 +41,8 @@ from softcount.align.kernels import (
     SentenceShapes,
 )
 from softcount.core.errors import LearnerError
-from softcount.core.estimate import NUMBER, Estimate, held, n_entries, needing
-from softcount.core.model import Model, demand_possible
+from softcount.core.estimate import NUMBER, Estimate, count_bytes, make_estimate, n_entries
+from softcount.core.model import Model, check_possible
 from softcount.core.types import (
     NOTHING_UNCOUNTED,
     Array,
@@ -123,11 +123,11 @@ class AlignmentCore(Model):
         l, m = corpus.everything.sizes
         links = float(np.sum((l + 1.0) * m))
         entries = sum(map(n_entries, self.families.values()))
-        return needing(
+        return make_estimate(
             len(corpus),
             float(np.sum(m)),
             self.operations_per_link * links + 8.0 * entries,
-            data=held(corpus),
+            data=count_bytes(corpus),
             tables=4.0 * NUMBER * entries,
             links=2.0 * NUMBER * min(links, BLOCK),
         )
@@ -213,7 +213,7 @@ class ShardEStep:
     def stats(self) -> Stats:
         """Return the statistics of the E-step; raise if a pair has probability 0."""
         shard, table, theory = self.shard, self.table_counts, self.how.theory
-        demand_possible(shard.numbers, self.logs, IMPOSSIBLE, REMEDY)
+        check_possible(shard.numbers, self.logs, IMPOSSIBLE, REMEDY)
         counts: dict[str, Counts] = {}
         if table is not None:
             counts = {TABLE: shard.model_counts(table, self.core.table.n_entries), **self.counts}

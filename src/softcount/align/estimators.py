@@ -77,7 +77,14 @@ from softcount.core.errors import (
 )
 from softcount.core.estimator import Estimator, FitOptions, all_or_nothing
 from softcount.core.fit import WarmStart
-from softcount.core.store import AGAIN, guarded, numbers, plain_settings, settings_of, strings
+from softcount.core.store import (
+    AGAIN,
+    convert_errors,
+    merge_settings,
+    numbers,
+    plain_settings,
+    strings,
+)
 from softcount.core.theory import Decomposition
 from softcount.core.types import Array, EStep, Fit, FloatArray, IntArray, Params
 from softcount.families.base import check_start
@@ -199,7 +206,7 @@ class BaseAligner(Estimator):
     @classmethod
     def restore(cls, stored: store.Stored, **given: Any) -> Self:
         """Rebuild a model from the contents of a file (see `softcount.load`)."""
-        settings = settings_of(cls, stored, given)
+        settings = merge_settings(cls, stored, given)
 
         def make() -> Any:
             model = cls(**settings)
@@ -213,7 +220,7 @@ class BaseAligner(Estimator):
             model._unpack(stored, (source, target))
             return model
 
-        return guarded(cls, make)
+        return convert_errors(cls, make)
 
     @abstractmethod
     def _pack(self) -> tuple[dict[str, Array], list[list[str]]]:

@@ -53,7 +53,7 @@ from softcount.align.kernels import Occurrences, find_occurrences
 from softcount.align.parameters import GibbsAlignerParameters
 from softcount.core import interrupt
 from softcount.core.errors import DataError, LearnerError, brief
-from softcount.core.estimator import FitOptions, naming
+from softcount.core.estimator import FitOptions, name_impossible_items
 from softcount.core.fit import WarmStart, fit
 from softcount.core.types import Array, Fit, FloatArray, IntArray, Params, Stats
 from softcount.kernels.collapsed import log_rising
@@ -991,7 +991,7 @@ class GibbsAligner(GibbsAlignerParameters, BidirectionalAligner):  # type: ignor
                 LinkChains(indexed, **sizes, seed=own_seed, alpha=prior, null=float(self.p_null))
             )
         model = GibbsAlignmentCore(core, chains, self._to_params, min(self._threads, 2))
-        with naming(corpus):
+        with name_impossible_items(corpus):
             result = fit(
                 model, corpus, self._learner, self.engine, init=start, seed=seed, **options
             )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 from softcount.annotators.parameters import AnnotatorsParameters
 from softcount.cli.answers import name_file
-from softcount.cli.frame import LearningCommand, refuse_two_of_stdin
+from softcount.cli.frame import LearningCommand
 from softcount.cli.options import (
     AnswerOptions,
     Argument,
@@ -141,8 +141,7 @@ class VoteCounting(AnswerOptions, LearnerOptions, LearningCommand):
         str,
         Argument(
             "One vote per line: item, tab, annotator, tab, label; or JSON objects with these keys. "
-            "An empty label, or -1, is no vote. May be .gz; - is stdin.",
-            metavar="FILE",
+            "An empty label, or -1, is no vote. May be .gz; - is stdin."
         ),
     ]
     columns: Annotated[
@@ -150,11 +149,7 @@ class VoteCounting(AnswerOptions, LearnerOptions, LearningCommand):
     ] = "item,annotator,label"
     known: Annotated[
         str | None,
-        Input(
-            "Known true labels to learn from: item, tab, label; or JSON objects.",
-            metavar="FILE",
-            learns=True,
-        ),
+        Input("Known true labels to learn from: item, tab, label; or JSON objects.", learns=True),
     ] = None
     init: Annotated[
         str,
@@ -168,8 +163,7 @@ class VoteCounting(AnswerOptions, LearnerOptions, LearningCommand):
         str | None,
         Output(
             "True labels, in the format of --known, to report the accuracy by; they are not used "
-            "for learning.",
-            metavar="FILE",
+            "for learning."
         ),
     ] = None
     proba: Annotated[
@@ -178,7 +172,6 @@ class VoteCounting(AnswerOptions, LearnerOptions, LearningCommand):
 
     def check(self) -> None:
         self.refuse_spectral()
-        refuse_two_of_stdin(self.file, self.known, self.gold)
 
     def read(self, model: Annotators | None) -> Ballot:
         names = column_names(self.columns)

@@ -11,7 +11,7 @@ import numpy as np
 
 from softcount.core.errors import DataError, brief
 from softcount.core.types import Array, IntArray
-from softcount.mixture.data import UNKNOWN, of_one_kind
+from softcount.mixture.data import UNKNOWN, unify_labels
 
 COLUMNS = (("item", "annotator", "label"), ("task", "worker", "label"))
 """Accepted names of the columns of a data frame."""
@@ -83,7 +83,7 @@ def sorted_classes(labels: Sequence[Any]) -> Array:
     """Return the distinct labels, sorted; floats such as 1.0 become integers if all are whole."""
     given = np.empty(len(labels), dtype=object)
     given[:] = labels
-    classes: Array = np.unique(of_one_kind(given))
+    classes: Array = np.unique(unify_labels(given))
     if classes.dtype.kind == "f" and np.all(np.abs(classes) < 2.0**53) and not (classes % 1).any():
         return classes.astype(np.int64)
     return classes

@@ -16,7 +16,7 @@ from softcount.annotators.core import Voting, read_known
 from softcount.annotators.data import Votes, as_array, find_places, read_votes, sorted_classes
 from softcount.annotators.parameters import AnnotatorsParameters
 from softcount.core import store
-from softcount.core.bounds import demand_drawable
+from softcount.core.bounds import check_drawable
 from softcount.core.errors import DataError, StoreError, brief
 from softcount.core.estimator import FitOptions, all_or_nothing
 from softcount.core.parameters import mixture_priors, no_mode, no_prior
@@ -283,7 +283,7 @@ class Annotators(AnnotatorsParameters, Mixture):
         Annotators are drawn independently: some may vote on an item several times.
         """
         sizes = np.round(rng.choice(self._sizes, size=len(classes)))
-        demand_drawable(sizes, "votes")
+        check_drawable(sizes, "votes")
         sizes = sizes.astype(np.int64)
         items = np.repeat(np.arange(len(classes)), sizes)
         A = self.n_features_in_

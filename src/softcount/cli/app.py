@@ -37,7 +37,7 @@ class Entry(NamedTuple):
 COMMANDS = {
     "cluster": Entry(
         "softcount.mixture.command:Cluster",
-        "Sort the lines of a file into classes that nobody named.",
+        "Cluster the lines of a file into classes, without labels.",
         (
             *("MultinomialMixture", "GaussianMixture", "KMeans", "SoftKMeans"),
             *("DirichletProcessMixture", "DirichletProcessGaussianMixture"),
@@ -45,7 +45,7 @@ COMMANDS = {
     ),
     "classify": Entry(
         "softcount.mixture.command:Classify",
-        "Label the lines of a file, from labelled lines and from lines without labels.",
+        "Classify the lines of a file, learning from labelled and unlabelled lines.",
         ("NaiveBayes", "NaiveBayesCV"),
     ),
     "annotators": Entry(
@@ -76,18 +76,18 @@ COMMANDS = {
     ),
     "topics": Entry(
         "softcount.topics.command:Topics",
-        "Find what documents are about: topics, of which a document can have several.",
+        "Find the topics of documents, where each document can have several.",
         ("LDA", "PLSA"),
     ),
     "similar": Entry(
         "softcount.topics.command:Similar",
-        "Find the documents most like a query, by their topics.",
+        "Find the documents most similar to a query, by their topics.",
         ("LDA", "PLSA"),
         by_argument=True,
     ),
     "senses": Entry(
         "softcount.senses.command:Senses",
-        "Tell the senses of a word apart by what stands around it.",
+        "Induce the senses of a word from its contexts.",
         ("SenseInducer",),
     ),
     "align": Entry(
@@ -102,16 +102,16 @@ COMMANDS = {
     ),
     "tag": Entry(
         "softcount.hmm.command:Tag",
-        "Find what kind of word each word is: a hidden Markov model of sentences.",
+        "Tag the words of sentences with a hidden Markov model.",
         ("HMM",),
     ),
     "grammar": Entry(
         "softcount.grammar.command:LearnGrammar",
-        "Learn how sentences are made: a probabilistic context-free grammar, and their trees.",
+        "Learn a probabilistic context-free grammar from sentences, and parse them.",
     ),
     "parse": Entry(
         "softcount.grammar.command:Parse",
-        "Find the trees of sentences by a grammar.",
+        "Parse sentences with a saved grammar.",
         ("PCFG",),
         by_argument=True,
     ),
@@ -121,8 +121,8 @@ COMMANDS = {
     ),
     "corpus": Entry(
         "softcount.text.command:group",
-        "Count the words of documents once and keep the counts on disk: an archive, for corpora "
-        "that are larger than memory.",
+        "Count the words of documents once and store the counts on disk as an archive, for corpora "
+        "larger than memory.",
     ),
     "demo": Entry(
         "softcount.cli.demo:Demo", "Fit four small models to example texts, and show the results."

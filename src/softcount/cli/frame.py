@@ -6,7 +6,7 @@ inherits; and the parameters of an estimator that it lists (``declared``, ``take
 automatically, with their own names, defaults, bounds and help:
 
     class Cluster(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
-        \"""Sort the lines of a file into classes that nobody named. …\"""
+        \"""Cluster the lines of a file into classes, without labels. …\"""
 
         declared = MixtureParameters                      # a light dataclass: see core.parameters
         takes = {"n_components": ("-k", "--n-components"), "smoothing": ()}
@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar, get_a
 import typer
 from typer.core import TyperCommand
 
-from softcount.cli.options import PANELS, HtmlFile, Input, Option, Output, of_parameter
+from softcount.cli.options import PANELS, HtmlFile, Input, Option, Output, make_option
 from softcount.cli.streams import ReaderGone
 from softcount.cli.targets import WRITTEN, check_files, list_names
 from softcount.core.errors import SoftcountError, StoreError, StoryError
@@ -55,7 +55,7 @@ if TYPE_CHECKING:  # these import numba, scipy and safetensors, which --help doe
     from softcount.report.tables import Overview
 
 T = TypeVar("T")
-Deed = Callable[[], object] | None
+Action = Callable[[], object] | None
 """An output action of a command, such as saving or printing; None: it was not asked for."""
 
 
@@ -160,7 +160,7 @@ class LearningCommand(Command):
         """Make the page that --html writes."""
         raise NotImplementedError
 
-    def files(self, found: Callable[[], Any]) -> Iterator[Deed]:
+    def files(self, found: Callable[[], Any]) -> Iterator[Action]:
         """Yield actions that write further files, besides the model, the answers and the page."""
         return iter(())
 
@@ -189,9 +189,9 @@ class LearningCommand(Command):
             self._learn(model, data)
         found = cache(lambda: self.answer(model, data))
         try_all(
-            at(self.save, lambda path: model.save(path)),
-            lambda: self.tell(found()),
-            at(self.html, lambda path: write_page(path, self.page(found()))),
+            if_given(self.save, lambda path: model.save(path)),
+            lambda: self.print_results(found()),
+            if_given(self.html, lambda path: write_page(path, self.page(found()))),
             *self.files(found),
         )
 
@@ -217,7 +217,7 @@ class LearningCommand(Command):
         """Return the number of items, for the status line."""
         return len(data)
 
-    def tell(self, found: Any) -> None:
+    def print_results(self, found: Any) -> None:
         """Print the answers to stdout and the overview to stderr; with --summary, print only the
         overview, to stdout."""
         if self.summary:
@@ -285,7 +285,7 @@ def make_callback(command: type[Command]) -> Callable[..., None]:
     if command.declared is not None:
         for declared in describe(command.declared, command.takes):
             flags = command.takes[declared.name]
-            options.append(("Model", declared.name, *of_parameter(declared, *flags)))
+            options.append(("Model", declared.name, *make_option(declared, *flags)))
     for name, (option, annotation) in attributes.items():
         options.append((option.panel, name, annotation, getattr(command, name, missing)))
     options.sort(key=lambda option: PANELS.index(option[0]))
@@ -353,7 +353,7 @@ def make_group(help: str, commands: Mapping[str, Any]) -> typer.Typer:
     return group
 
 
-def try_all(*deeds: Deed) -> None:
+def try_all(*actions: Action) -> None:
     """Run all actions (None is skipped) even if some of them fail; then report the failures.
 
     Actions run in the order given: put saving the model first, because it took time to learn, then
@@ -364,9 +364,9 @@ def try_all(*deeds: Deed) -> None:
     errors: dict[str, SoftcountError] = {}  # each message once: two may fail for the same reason
     bugs: list[Exception] = []
     gone: list[ReaderGone] = []
-    for deed in filter(None, deeds):
+    for action in filter(None, actions):
         try:
-            deed()
+            action()
         except SoftcountError as error:
             errors[str(error)] = error
         except ReaderGone as error:
@@ -381,9 +381,9 @@ def try_all(*deeds: Deed) -> None:
         raise last[0]
 
 
-def at(place: T | None, deed: Callable[[T], object]) -> Deed:
-    """Return the action ``deed(place)``, or None if no place was given."""
-    return None if place is None else lambda: deed(place)
+def if_given(place: T | None, action: Callable[[T], object]) -> Action:
+    """Return the action ``action(place)``, or None if no place was given."""
+    return None if place is None else lambda: action(place)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ Its name on the command line is the attribute's name with hyphens, unless flags 
 `Argument`, `Input`, `Model`, `Learning` and `Output` determine the heading under which ``--help``
 lists it; options of the model or of learning (`learns`) cannot be combined with ``--load``. Options
 that set a parameter of an estimator are not declared here, but derived from the parameter: see
-`of_parameter`.
+`make_option`.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def read_smoothing(text: Any) -> Any:
     return numbers if "=" in text else numbers[""]
 
 
-def of_parameter(parameter: Parameter, *flags: str, panel: str = "Model") -> tuple[Any, Any]:
+def make_option(parameter: Parameter, *flags: str, panel: str = "Model") -> tuple[Any, Any]:
     """Make the annotation and the default of an option for a declared parameter of an estimator."""
     bounds: dict[str, Any] = {}
     match parameter.constraint:

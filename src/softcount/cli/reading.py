@@ -159,7 +159,7 @@ class Lines:
     items: Any
     where: Sequence[int]
 
-    def demand_some(self, path: str) -> None:
+    def require_lines(self, path: str) -> None:
         """Raise if there is nothing to learn from."""
         if not any(text.strip() for text in self.texts):
             fault = "the file is empty, or all its lines are"

@@ -52,7 +52,7 @@ WRITTEN, WRITTEN_OR_PRINTED, NEW_FOLDER = Written(), Written(printed=True), Writ
 PLAIN = Plain()
 
 
-def marks_of(callback: Any) -> dict[str, Written | Plain]:
+def read_marks(callback: Any) -> dict[str, Written | Plain]:
     """Return the marks of a command's options, by parameter name of its function."""
     hints = get_type_hints(inspect.unwrap(callback), include_extras=True)
     return {
@@ -207,9 +207,9 @@ def check_files(parameters: Iterable[Any], values: Mapping[str, Any], callback: 
 
 def list_files(parameters: Iterable[Any], values: Mapping[str, Any], callback: Any) -> Files:
     """List the files that the values of a command's options name, to read and to write."""
-    marks, files = marks_of(callback), Files([])
+    marks, files = read_marks(callback), Files([])
     for parameter in parameters:
-        mark, label = marks.get(parameter.name), label_of(parameter)
+        mark, label = marks.get(parameter.name), option_name(parameter)
         for name in list_names(values.get(parameter.name)):
             if isinstance(mark, Written):
                 files.targets.append(Target(label, name, mark))
@@ -227,7 +227,7 @@ def refuse_read(context: typer.Context, label: str, names: Iterable[str]) -> Non
     files.check()
 
 
-def label_of(parameter: Any) -> str:
+def option_name(parameter: Any) -> str:
     """Return the name of an option or an argument for use in messages."""
     if parameter.param_type_name == "argument":
         return str(parameter.metavar or parameter.name.upper()).strip("[]")

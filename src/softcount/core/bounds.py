@@ -90,7 +90,7 @@ def within_range(what: str) -> Iterator[None]:
         ) from None
 
 
-def demand_drawable(sizes: Array, what: str) -> None:
+def check_drawable(sizes: Array, what: str) -> None:
     """Raise a `DataError` if more would be drawn than fits into memory."""
     import numpy as np
 
@@ -102,7 +102,7 @@ def demand_drawable(sizes: Array, what: str) -> None:
         )
 
 
-def demand_values(values: Array, what: str) -> None:
+def check_coordinates(values: Array, what: str) -> None:
     """Raise a `DataError` if a coordinate is beyond `MAX_VALUE`; NaN is not checked here."""
     import numpy as np
 
@@ -115,7 +115,7 @@ def demand_values(values: Array, what: str) -> None:
         )
 
 
-def without_dust(
+def clean_weights(
     weights: Array, what: str, hint: str, most: float = MAX_WEIGHT, least: float = MIN_WEIGHT
 ) -> Array:
     """Return weights or counts with values below ``least``, too small to have effect, set to 0.
@@ -123,7 +123,7 @@ def without_dust(
     Raises a `DataError` if one is above ``most``, negative, or NaN.
 
     >>> import numpy as np
-    >>> without_dust(np.array([1.0, 1e-320]), "sample_weight", "")
+    >>> clean_weights(np.array([1.0, 1e-320]), "sample_weight", "")
     array([1., 0.])
     """
     import numpy as np

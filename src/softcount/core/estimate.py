@@ -97,7 +97,7 @@ class Estimate:
         )
 
 
-def needing(items: int, tokens: float, work: float, **parts: float) -> Estimate:
+def make_estimate(items: int, tokens: float, work: float, **parts: float) -> Estimate:
     """Make an estimate from its parts, in bytes."""
     return Estimate(0, 0.0, items, float(tokens)).plus(work, **parts)
 
@@ -123,16 +123,18 @@ def estimate(model: Model, corpus: Corpus, learner: Learner | None = None) -> Es
 def by_tables(families: Iterable[Family], corpus: Corpus) -> Estimate:
     """Estimate from the sizes of the tables and of the corpus alone."""
     entries = sum(map(n_entries, families))
-    data = held(corpus)
+    data = count_bytes(corpus)
     work = 4.0 * entries + 4.0 * data / NUMBER
-    return needing(len(corpus), 0, work, data=data, tables=COPIES * NUMBER * entries, steps=data)
+    return make_estimate(
+        len(corpus), 0, work, data=data, tables=COPIES * NUMBER * entries, steps=data
+    )
 
 
-def of_rows(matrix: Any, n_classes: int = 2, **more: float) -> Estimate:
+def estimate_rows(matrix: Any, n_classes: int = 2, **more: float) -> Estimate:
     """Estimate for a classifier of the rows of a matrix, sparse or dense; ``more``: other parts."""
-    size, n = held(matrix), int(matrix.shape[0])
+    size, n = count_bytes(matrix), int(matrix.shape[0])
     entries = getattr(matrix, "nnz", n * int(matrix.shape[1]))
-    needed = needing(n, entries, 20.0 * entries * n_classes, data=size, steps=2.0 * size)
+    needed = make_estimate(n, entries, 20.0 * entries * n_classes, data=size, steps=2.0 * size)
     return needed.plus(shares=4.0 * NUMBER * n * n_classes, **more)
 
 
@@ -141,10 +143,10 @@ def n_entries(family: Family) -> int:
     return math.prod(map(int, family.param_shape))
 
 
-def held(thing: Any) -> int:
+def count_bytes(thing: Any) -> int:
     """Return the bytes of all arrays reachable from an object.
 
-    >>> held({"a": np.zeros(100), "b": (np.zeros(10),)})
+    >>> count_bytes({"a": np.zeros(100), "b": (np.zeros(10),)})
     880
     """
     total, waiting = 0, [thing]

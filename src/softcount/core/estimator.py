@@ -190,7 +190,7 @@ def all_or_nothing(model: object) -> Iterator[None]:
 
 
 @contextmanager
-def naming(corpus: NamingCorpus) -> Iterator[None]:
+def name_impossible_items(corpus: NamingCorpus) -> Iterator[None]:
     """Name the item in `ImpossibleItem` errors raised inside the block."""
     try:
         yield
@@ -370,7 +370,7 @@ class Estimator(HasLearner):
         options: FitOptions,
     ) -> Fit:
         """Run the fitting loop."""
-        with naming(corpus):
+        with name_impossible_items(corpus):
             return fit(
                 core,
                 corpus,
@@ -479,7 +479,7 @@ class Estimator(HasLearner):
             core, corpus = model._bind(data, **known)
         here = model._read_params(core, corpus, params)
         there = None if at is None else model._read_params(core, corpus, at)
-        with naming(corpus):
+        with name_impossible_items(corpus):
             return decompose(core, corpus, here, there, self.engine)
 
 

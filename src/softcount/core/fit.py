@@ -13,7 +13,7 @@ import numpy as np
 from softcount._version import __version__
 from softcount.core import interrupt
 from softcount.core.errors import DataError, ImpossibleItem, LearnerError, SoftcountError
-from softcount.core.model import Corpus, Model, demand_bound
+from softcount.core.model import Corpus, Model, require_bound
 from softcount.core.types import Array, Counts, EStep, Fit, Params, State, Stats, Trace
 from softcount.core.verdict import Verdict
 from softcount.engines.base import Engine, Expect, Session
@@ -269,7 +269,7 @@ class Run:
         first_step: int = 0,
     ) -> None:
         if theory:
-            demand_bound(model)
+            require_bound(model)
         if theory and not (learner.e == "soft" and isinstance(learner.schedule, Batch)):
             raise LearnerError(
                 f"theory=True: Q and the bound are defined for soft batch steps only, not for "

@@ -116,7 +116,7 @@ class NamingCorpus(Corpus, Protocol):
         """Return the name of an item for messages."""
 
 
-def demand_bound(model: Model) -> None:
+def require_bound(model: Model) -> None:
     """Raise a `LearnerError` if the log-likelihood has no lower bound Q + H for this model.
 
     That is so where counts are not expectations under a posterior.
@@ -128,7 +128,7 @@ def demand_bound(model: Model) -> None:
         )
 
 
-def demand_possible(numbers: IntArray, logs: FloatArray, why: str, hint: str) -> None:
+def check_possible(numbers: IntArray, logs: FloatArray, why: str, hint: str) -> None:
     """Raise `ImpossibleItem` for the first item whose log-probability is −inf.
 
     ``numbers``  the items' numbers, (items,)

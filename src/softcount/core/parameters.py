@@ -449,7 +449,7 @@ def generator(random_state: Any) -> np.random.Generator:
         ) from None
 
 
-def demand_prior(learner: Any, smoothing: float) -> bool:
+def require_prior(learner: Any, smoothing: float) -> bool:
     """Return whether the learner seeks a mode; raise if it needs a prior and there is none."""
     maximises = learner is None or learner.m == "maximise"
     if not maximises and smoothing == 0.0:
@@ -502,7 +502,7 @@ def smoothings(given: float | Mapping[str, float], *names: str) -> tuple[float, 
     return tuple(float(by_name.get(name, 0.0)) for name in names)
 
 
-def shaped(name: str, given: Any, shape: tuple[int, ...]) -> Array:
+def reshape_start(name: str, given: Any, shape: tuple[int, ...]) -> Array:
     """Convert a table's initial values to an array of its shape.
 
     Leading dimensions may differ from the table's as long as the number of rows is the same.

@@ -285,7 +285,7 @@ class Saveable:
         return {}, {}
 
     @abstractmethod
-    def rebuilt(self, stored: Stored, given: Mapping[str, Any]) -> Any:
+    def rebuild(self, stored: Stored, given: Mapping[str, Any]) -> Any:
         """Restore attributes from what `stored` wrote; return the core of the tables."""
 
 
@@ -330,7 +330,7 @@ def _plain(value: Any) -> Any:
 
 def restore(cls: type[M], stored: Stored, given: Mapping[str, Any]) -> M:
     """Make a model from a file; raise a `StoreError` whatever is wrong with the file."""
-    settings = settings_of(cls, stored, given)
+    settings = merge_settings(cls, stored, given)
 
     def make() -> M:
         model: Any = cls(**settings)
@@ -342,15 +342,15 @@ def restore(cls: type[M], stored: Stored, given: Mapping[str, Any]) -> M:
         if names is not None:
             model.feature_names_in_ = names
         # shapes are checked before anything of the size that the settings claim is allocated
-        model.core_ = model.rebuilt(stored, given)
+        model.core_ = model.rebuild(stored, given)
         model.raw_params_ = _tables(model.core_.families, stored)
         model.signature_ = stored.signature
         return model  # type: ignore[no-any-return]
 
-    return guarded(cls, make)
+    return convert_errors(cls, make)
 
 
-def guarded(cls: type[M], made: Callable[[], M]) -> M:
+def convert_errors(cls: type[M], made: Callable[[], M]) -> M:
     """Call ``made``, which makes a model from a file; convert its errors to a `StoreError`."""
     try:
         return made()
@@ -370,7 +370,7 @@ def guarded(cls: type[M], made: Callable[[], M]) -> M:
         ) from error
 
 
-def settings_of(cls: type[M], stored: Stored, given: Mapping[str, Any]) -> dict[str, Any]:
+def merge_settings(cls: type[M], stored: Stored, given: Mapping[str, Any]) -> dict[str, Any]:
     """Combine the settings of a file with those given by the caller."""
     known = set(cls._get_param_names())  # type: ignore[attr-defined]
     unknown = set(given) - known

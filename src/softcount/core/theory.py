@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from softcount.core.fit import open_session
-from softcount.core.model import Corpus, Model, demand_bound
+from softcount.core.model import Corpus, Model, require_bound
 from softcount.core.types import EStep, Params
 from softcount.engines.base import Engine
 from softcount.learners.schedules import expected_log
@@ -52,7 +52,7 @@ def decompose(
     `VariationalBayes` the log-likelihood of a step is that of the weights exp E[log θ], as in the
     trace; its objective, the ELBO, is this minus KL(q(θ) ‖ p(θ)).
     """
-    demand_bound(model)
+    require_bound(model)
     at = params if at is None else at
     with open_session(model, data, engine) as session:
         posterior = session.expect(model.expect, at, EStep(theory=True, against=params))

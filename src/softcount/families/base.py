@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from softcount.core.errors import StartError
-from softcount.core.parameters import shaped
+from softcount.core.parameters import reshape_start
 from softcount.core.types import Array, BoolArray, Counts, Params, SparseCounts, Update
 
 
@@ -175,7 +175,8 @@ def start_tables(given: Mapping[str, Any], families: Mapping[str, Family]) -> di
     if set(given) != set(families):
         raise StartError(f"start values are given for {sorted(given)}", f"give {sorted(families)}")
     return {
-        name: shaped(name, given[name], family.uniform().shape) for name, family in families.items()
+        name: reshape_start(name, given[name], family.uniform().shape)
+        for name, family in families.items()
     }
 
 

@@ -37,7 +37,7 @@ class Columns(Categorical):
     >>> average, rng = table.running(), np.random.default_rng(0)
     >>> average.blend(ColumnCounts(np.array([2]), np.array([[4.0]])), eta=0.5)
     >>> params = average.params("maximise", table.uniform(), rng)
-    >>> columns_of(params, np.array([0, 2]))
+    >>> take_columns(params, np.array([0, 2]))
     array([[0.2],
            [0.6]])
     """
@@ -48,7 +48,7 @@ class Columns(Categorical):
         return ColumnAverage(self) if plain else super().running()
 
 
-def columns_of(table: Any, columns: Array) -> Array:
+def take_columns(table: Any, columns: Array) -> Array:
     """Return some columns of a table, lazy or not, (columns, rows)."""
     if isinstance(table, LazyColumns):
         return table.take(columns)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 import typer
 
 from softcount.cli.answers import list_lines, name_file, print_text
-from softcount.cli.frame import Command, Deed, LearningCommand, at, load_model, refuse_two_of_stdin
+from softcount.cli.frame import Action, Command, LearningCommand, if_given, load_model
 from softcount.cli.options import (
     OTHER_LEARNERS,
     Argument,
@@ -449,9 +449,9 @@ def score_baselines(gold: Trees) -> list[str]:
     return lines
 
 
-ArgumentFile = partial(Argument, metavar="FILE")
-InputFile = partial(Input, metavar="FILE")
-OutputFile = partial(Output, metavar="FILE")
+ArgumentFile = partial(Argument)
+InputFile = partial(Input)
+OutputFile = partial(Output)
 BracketLabels = Annotated[
     bool, Input("Use the labels of trees in --brackets too, not only their brackets.")
 ]
@@ -591,7 +591,6 @@ class LearnGrammar(LearnerOptions, LearningCommand):
         Output(
             "Write the rules to this file, as --rules reads them; of a dense grammar, those with "
             "probability at least 0.0001. - prints them instead of the trees.",
-            metavar="FILE",
             file=WRITTEN_OR_PRINTED,
         ),
     ] = None
@@ -641,9 +640,6 @@ class LearnGrammar(LearnerOptions, LearningCommand):
             if sys.stdin is not None and sys.stdin.isatty():
                 raise typer.BadParameter("no sentences: give a file, or - to type them")
             self.file = "-"
-        refuse_two_of_stdin(
-            self.file, self.rules, self.treebank, self.brackets, self.trees, self.gold
-        )
 
     def read(self, model: None) -> GrammarData:
         text = trees = brackets = gold = None
@@ -734,7 +730,7 @@ class LearnGrammar(LearnerOptions, LearningCommand):
         return Parses(text, trees)
 
     # printing
-    def tell(self, found: GrammarAnswer) -> None:
+    def print_results(self, found: GrammarAnswer) -> None:
         interactive = sys.stdout.isatty()  # then the overview comes last, where it stays visible
         if self.summary or not interactive:
             self._print_overview(found)
@@ -765,13 +761,13 @@ class LearnGrammar(LearnerOptions, LearningCommand):
         title = f"A grammar of {name_file(self.file or self.treebank or self.trees or '')}"
         return grammar_page(found.model, found.overview, text, trees, title=title)
 
-    def files(self, found: Callable[[], GrammarAnswer]) -> Iterator[Deed]:
+    def files(self, found: Callable[[], GrammarAnswer]) -> Iterator[Action]:
         from softcount.report.page import write_whole
 
         def write(name: str) -> None:
             write_whole(Path(name), write_rules(found().model), "the rules", "--grammar-text")
 
-        yield at(None if self.grammar_text == "-" else self.grammar_text, write)
+        yield if_given(None if self.grammar_text == "-" else self.grammar_text, write)
 
 
 def write_rules(model: PCFG) -> str:
@@ -863,7 +859,6 @@ class Parse(Command):
             self.refuse("--k-best", ("method", "draw"), "it prints the most probable trees")
         if self.labels and self.brackets is None:
             raise typer.BadParameter("--labels needs --brackets")
-        refuse_two_of_stdin(self.file, self.brackets, self.gold)
 
     def run(self) -> None:
         """Print trees as sentences arrive; then report failures and scores."""

@@ -16,7 +16,7 @@ from scipy.sparse import csr_matrix
 
 from softcount.core import interrupt
 from softcount.core.errors import DataError, LearnerError
-from softcount.core.model import Model, demand_possible
+from softcount.core.model import Model, check_possible
 from softcount.core.types import (
     NOTHING_UNCOUNTED,
     Array,
@@ -281,7 +281,7 @@ class Grammar(Model):
         (shard,) = shards
         check_collapsible(self.families, shard.text.weights)
         first = self.sample_derivations(params, shard, stream)
-        demand_possible(shard.text.numbers, first.log_p, IMPOSSIBLE, self.remedy)
+        check_possible(shard.text.numbers, first.log_p, IMPOSSIBLE, self.remedy)
         return CollapsedTrees(self, shard, params, first)
 
     def _make_stats(
@@ -302,7 +302,7 @@ class Grammar(Model):
         text = shard.text
         counted = text.weights > 0.0
         attained = log_p if how.fill == "sample" else attained / how.temper
-        demand_possible(text.numbers[counted], (log_p + attained)[counted], IMPOSSIBLE, self.remedy)
+        check_possible(text.numbers[counted], (log_p + attained)[counted], IMPOSSIBLE, self.remedy)
         weights = text.weights[counted]
         return Stats(
             counts,

@@ -18,7 +18,7 @@ from numpy.typing import DTypeLike
 
 from softcount.core import store
 from softcount.core.errors import DataError, LearnerError, StoreError
-from softcount.core.estimate import COPIES, NUMBER, Estimate, held, n_entries, needing
+from softcount.core.estimate import COPIES, NUMBER, Estimate, count_bytes, make_estimate, n_entries
 from softcount.core.store import AGAIN, TABLE, numbers, strings
 from softcount.core.types import (
     NOTHING_UNCOUNTED,
@@ -503,11 +503,11 @@ class DenseGrammar(Grammar):
         # the longest come first, a batch of them in each thread
         together = float(np.sum(lengths[: BATCH * usable_cpus()] ** 2) / 2.0)
         itemsize = self.dtype.itemsize
-        return needing(
+        return make_estimate(
             len(corpus),
             float(lengths.sum()),
             pairs * n_symbols**2 + 0.5 * spans * rules + 8.0 * entries,
-            data=held(corpus),
+            data=count_bytes(corpus),
             tables=(COPIES + 2 * PIECES) * NUMBER * entries,
             charts=together * itemsize * (2.5 * n_symbols + 2.0 * k),
         )

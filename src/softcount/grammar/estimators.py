@@ -15,9 +15,9 @@ from softcount.core.estimator import Estimator, FitOptions, all_or_nothing
 from softcount.core.parameters import (
     check_number,
     check_whole,
-    demand_prior,
     generator,
     not_smoothed,
+    require_prior,
     smoothings,
 )
 from softcount.core.store import AGAIN
@@ -239,7 +239,7 @@ class PCFG(PCFGParameters, store.Saveable, Estimator):
     def _options(self) -> GrammarOptions:
         rules, words = smoothings(self.smoothing, RULES, WORDS)
         # adding a to every count gives the mode under Dirichlet(1 + a), the mean under Dirichlet(a)
-        shift = float(demand_prior(self._learner, min(rules, words)))
+        shift = float(require_prior(self._learner, min(rules, words)))
         frozen: Any = () if self.frozen is None else self.frozen
         is_single = isinstance(frozen, str) or not isinstance(frozen, Iterable)
         names = [frozen] if is_single else list(frozen)
@@ -432,7 +432,7 @@ class PCFG(PCFGParameters, store.Saveable, Estimator):
         model._set_unseen_words()
         return model
 
-    def rebuilt(self, stored: store.Stored, given: Mapping[str, Any]) -> Grammar:
+    def rebuild(self, stored: store.Stored, given: Mapping[str, Any]) -> Grammar:
         symbols = DenseSymbols.from_stored(stored)
         if symbols is not None:
             self._check_settings()

@@ -19,7 +19,7 @@ from scipy.special import xlogy
 
 from softcount.core import store
 from softcount.core.errors import DataError, LearnerError, StoreError
-from softcount.core.estimate import COPIES, NUMBER, Estimate, held, n_entries, needing
+from softcount.core.estimate import COPIES, NUMBER, Estimate, count_bytes, make_estimate, n_entries
 from softcount.core.store import AGAIN, TABLE, numbers
 from softcount.core.types import (
     NOTHING_UNCOUNTED,
@@ -561,11 +561,11 @@ class RuleGrammar(Grammar):
         lengths = np.diff(corpus.everything.text.indptr).astype(np.float64)
         entries, n_symbols = (n_entries(self.families[name]) for name in (RULES, ROOT))
         pairs, longest = float(np.sum(lengths**3) / 6.0), float(lengths.max(initial=0.0))
-        return needing(
+        return make_estimate(
             len(corpus),
             float(lengths.sum()),
             2.0 * pairs * entries + 8.0 * entries,
-            data=held(corpus),
+            data=count_bytes(corpus),
             tables=(COPIES + PIECES) * NUMBER * (entries + n_symbols),
             charts=2.0 * NUMBER * usable_cpus() * longest**2 / 2.0 * n_symbols,
         )

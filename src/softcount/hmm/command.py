@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 import typer
 
 from softcount.cli.answers import list_lines, name_file, print_text
-from softcount.cli.frame import LearningCommand, refuse_two_of_stdin
+from softcount.cli.frame import LearningCommand
 from softcount.cli.options import (
     OTHER_LEARNERS,
     AnswerOptions,
@@ -151,8 +151,7 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
         str | None,
         Argument(
             "One sentence per line, words separated by spaces; or CoNLL-U; may be gzipped; - is "
-            "stdin. Default: stdin, or no file with --tagged.",
-            metavar="FILE",
+            "stdin. Default: stdin, or no file with --tagged."
         ),
     ] = None
     format: Annotated[
@@ -167,7 +166,6 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
         Input(
             "Fully or partly tagged sentences: word/TAG word/TAG, or CoNLL-U. The model is learned "
             "from these as well as from FILE.",
-            metavar="FILE",
             learns=True,
         ),
     ] = None
@@ -176,7 +174,6 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
         Input(
             "The tags each word may have: word, tab, tags separated by spaces (or one tag, tab, "
             "a count). Words not listed may have any tag, or any of --open-tags.",
-            metavar="FILE",
             learns=True,
         ),
     ] = None
@@ -207,9 +204,7 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
     learner: Annotated[
         str | None,
         Learning(
-            f"Default: em (Baum-Welch). {OTHER_LEARNERS}",
-            parser=read_learner_name,
-            metavar="NAME",
+            f"Default: em (Baum-Welch). {OTHER_LEARNERS}", parser=read_learner_name, metavar="NAME"
         ),
     ] = None
     init: Annotated[
@@ -255,8 +250,7 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
         str | None,
         Output(
             "Score the states against the tags of this file, which must hold the same sentences: "
-            "word/TAG or CoNLL-U.",
-            metavar="FILE",
+            "word/TAG or CoNLL-U."
         ),
     ] = None
     html: Annotated[
@@ -286,7 +280,6 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
             if sys.stdin is not None and sys.stdin.isatty():
                 raise typer.BadParameter("no sentences: give a file, or - to type them")
             self.file = "-"
-        refuse_two_of_stdin(self.file, self.dictionary, self.tagged, self.gold)
         if self.column is not None:
             from softcount.text.conllu import column_index
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from softcount.core.errors import DataError, LearnerError, brief
-from softcount.core.estimate import COPIES, NUMBER, Estimate, held, n_entries, needing
-from softcount.core.model import Model, demand_possible
+from softcount.core.estimate import COPIES, NUMBER, Estimate, count_bytes, make_estimate, n_entries
+from softcount.core.model import Model, check_possible
 from softcount.core.types import (
     NOTHING_UNCOUNTED,
     Array,
@@ -90,11 +90,11 @@ class HMMCore(Model):
         vectors = shard.observed.ndim > 1
         rows = 3.0 * n * K if vectors else 0.0
         squares = 4.0 * n_entries(self.emission.family) / K * n if vectors else 0.0
-        return needing(
+        return make_estimate(
             len(corpus),
             n,
             4.0 * n * K ** (self.order + 1) + K * squares + 8.0 * entries,
-            data=held(corpus),
+            data=count_bytes(corpus),
             tables=COPIES * NUMBER * entries,
             posteriors=NUMBER * (rows + 4.0 * n + min(n, AT_ONCE) * K),
         )
@@ -120,7 +120,7 @@ class HMMCore(Model):
         if how.fill == "hard" or how.temper != 1.0:
             logs = trellis.log_likelihoods()
         counted = shard.weights > 0.0
-        demand_possible(shard.numbers[counted], (logs + attained)[counted], IMPOSSIBLE, REMEDY)
+        check_possible(shard.numbers[counted], (logs + attained)[counted], IMPOSSIBLE, REMEDY)
         weights, offsets = shard.weights[counted], trellis.offsets
         attained = logs if how.fill == "sample" else attained / how.temper
         uncounted = NOTHING_UNCOUNTED
@@ -167,7 +167,7 @@ class HMMCore(Model):
             )
         priors = read_priors(self.families)
         (states,), logs = self.make_trellis(params, shard).draw_paths(stream)
-        demand_possible(shard.numbers, logs, IMPOSSIBLE, REMEDY)
+        check_possible(shard.numbers, logs, IMPOSSIBLE, REMEDY)
         allowed = shard.states.allowed
         return CollapsedChain(priors, shard.observed, shard.indptr, states, shard.sets, allowed)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from softcount.core.bounds import MAX_WEIGHT, MIN_WEIGHT, without_dust
+from softcount.core.bounds import MAX_WEIGHT, MIN_WEIGHT, clean_weights
 from softcount.core.errors import DataError, brief
 from softcount.core.types import Array, BoolArray, FloatArray, IntArray
 from softcount.hmm.kernels import StateLists
@@ -209,7 +209,7 @@ def sentence_weights(
     hint = f"give {n} non-negative numbers"
     if weights.shape != (n,):
         raise DataError(f"sample_weight has the shape {weights.shape}", hint)
-    return without_dust(weights, "sample_weight", hint, most, least)
+    return clean_weights(weights, "sample_weight", hint, most, least)
 
 
 # Supervision: tags of some words, sets of possible tags, a tag dictionary.

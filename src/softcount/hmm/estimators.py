@@ -9,14 +9,14 @@ from typing import Any, ClassVar, Self, Unpack, cast
 import numpy as np
 
 from softcount.core import store
-from softcount.core.bounds import MAX_POINT_WEIGHT, MAX_VALUE, demand_values
+from softcount.core.bounds import MAX_POINT_WEIGHT, MAX_VALUE, check_coordinates
 from softcount.core.errors import DataError, LearnerError, StartError, StoreError, brief
 from softcount.core.estimator import Estimator, FitOptions, all_or_nothing
 from softcount.core.parameters import (
     check_whole,
-    demand_prior,
     generator,
     not_smoothed,
+    require_prior,
     smoothings,
 )
 from softcount.core.store import AGAIN, numbers, strings
@@ -361,7 +361,7 @@ class HMM(store.Saveable, HMMParameters, MarkovModel):
         k, v = self._tags.n_states, len(self._vocabulary.words)
         constraints = self._constrain()
         transitions, emissions = smoothings(self.smoothing, TRANSITIONS, EMISSIONS)
-        maximises = demand_prior(self._learner, min(transitions, emissions))
+        maximises = require_prior(self._learner, min(transitions, emissions))
         # adding a to every count gives the mode under 1 + a, and the mean under a
         chain = make_chain_families(constraints, k, self.order, self.stop, transitions + maximises)
         emission: WordEmission
@@ -543,7 +543,7 @@ class HMM(store.Saveable, HMMParameters, MarkovModel):
         model._estimate_unseen()
         return model
 
-    def rebuilt(self, stored: store.Stored, given: Mapping[str, Any]) -> HMMCore:
+    def rebuild(self, stored: store.Stored, given: Mapping[str, Any]) -> HMMCore:
         n = self.n_features_in_
         words, tags = stored.meta["words"], stored.meta["tags"]
         strings(words, n, "words")
@@ -646,7 +646,7 @@ class GaussianHMM(store.Saveable, GaussianHMMParameters, MarkovModel):
         """Make the core for these Gaussians."""
         k = self._tags.n_states
         transitions, _ = smoothings(self.smoothing, TRANSITIONS, EMISSIONS)
-        maximises = demand_prior(self._learner, transitions)
+        maximises = require_prior(self._learner, transitions)
         constraints = self._constrain()
         constraints.check_unconstrained(EMISSIONS, "Gaussians of states")
         chain = make_chain_families(constraints, k, self.order, self.stop, transitions + maximises)
@@ -729,7 +729,7 @@ class GaussianHMM(store.Saveable, GaussianHMMParameters, MarkovModel):
         facts = {"tags": list(self._tags.names), "n_states": self._tags.n_states}
         return {"offset": self._offset}, facts
 
-    def rebuilt(self, stored: store.Stored, given: Mapping[str, Any]) -> HMMCore:
+    def rebuild(self, stored: store.Stored, given: Mapping[str, Any]) -> HMMCore:
         tags, k = stored.meta["tags"], stored.meta["n_states"]
         strings(tags, len(tags), "tags")
         if not isinstance(k, int) or len(stored.arrays[store.TABLE + EMISSIONS]) != k:
@@ -739,10 +739,10 @@ class GaussianHMM(store.Saveable, GaussianHMMParameters, MarkovModel):
         self._offset = numbers(stored, "offset", (self.n_features_in_,), MAX_VALUE)
         family = self._make_family(np.zeros((0, self.n_features_in_)), None)
         table = numbers(stored, store.TABLE + EMISSIONS, family.param_shape)
-        from softcount.mixture.points import demand_places, demand_shapes
+        from softcount.mixture.points import check_gaussian_bounds, check_invertible
 
-        demand_places(table, self.n_features_in_)
-        demand_shapes(family, table)
+        check_gaussian_bounds(table, self.n_features_in_)
+        check_invertible(family, table)
         return self._make_core(family)
 
 
@@ -764,7 +764,7 @@ def _read_vectors(sequences: Any, n_dims: int | None = None) -> tuple[FloatArray
                 f"sequence {n} has the shape {part.shape}, or a value that is not finite",
                 "give arrays (length, dimensions) of finite numbers",
             )
-        demand_values(part, f"sequence {n} has")
+        check_coordinates(part, f"sequence {n} has")
         parts.append(part if part.size else np.zeros((0, 0)))
     full = [part for part in parts if len(part)]
     if n_dims is None and not full:

@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.linalg import ArpackError, svds
 
 from softcount.core.errors import DataError, LearnerError, StartError, brief
-from softcount.core.parameters import shaped
+from softcount.core.parameters import reshape_start
 from softcount.core.types import Array, BoolArray, EStep, FloatArray, IntArray
 from softcount.families import Categorical, Gaussian, LogLinear
 from softcount.hmm.core import SECOND, START, TRANSITIONS, HMMCore, TableConstraints
@@ -119,7 +119,7 @@ def read_tables(
                 raise StartError(which, "add a column for the end, or set stop=False")
             if not core.stop and columns == (core.n_states + 1,):
                 raise StartError(which, "omit the column for the end, or set stop=True")
-        table = tables[name] = shaped(name, values, shape)
+        table = tables[name] = reshape_start(name, values, shape)
         if isinstance(family, Categorical):
             possible = family.uniform() > 0.0
             for row in np.flatnonzero(constraints.find_frozen(name, len(table))).tolist():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 import typer
 
 from softcount.cli.answers import list_lines, name_file
-from softcount.cli.frame import Deed, LearningCommand, Progress, at, refuse_two_of_stdin
+from softcount.cli.frame import Action, LearningCommand, Progress, if_given
 from softcount.cli.options import (
     Argument,
     GoldFile,
@@ -188,8 +188,7 @@ class Cotrain(WordOptions, LabelCommand):
         str,
         Argument(
             "Tab-separated columns or JSON objects, one item per line, some of them labelled. May "
-            "be .gz; - is stdin.",
-            metavar="FILE",
+            "be .gz; - is stdin."
         ),
     ]
     views: Annotated[
@@ -213,9 +212,6 @@ class Cotrain(WordOptions, LabelCommand):
     ] = None
     max_iter: Annotated[int, Learning("Maximum number of rounds.", least=0)] = 100
     seed: SeedOption = 0
-
-    def check(self) -> None:
-        refuse_two_of_stdin(self.file, self.gold)
 
     def read(self, model: None) -> LinesToLabel:
         from softcount.labels.cotraining import NAMED
@@ -314,8 +310,7 @@ class Propagate(LabelCommand):
         str,
         Argument(
             "One item per line: label, tab, text; or JSON objects with the keys label and text. "
-            "An empty label, or -1, means unknown. May be .gz; - is stdin.",
-            metavar="FILE",
+            "An empty label, or -1, means unknown. May be .gz; - is stdin."
         ),
     ]
     columns: Annotated[
@@ -355,7 +350,6 @@ class Propagate(LabelCommand):
     ] = None
 
     def check(self) -> None:
-        refuse_two_of_stdin(self.file, self.graph, self.gold)
         if self.graph is not None:
             names = ("weights", "alpha", "n_neighbors", "svd", "save")
             self.refuse("--graph", names, "lines are not compared")
@@ -434,11 +428,11 @@ class Propagate(LabelCommand):
             typer.echo(f"accuracy\t{share or 'of no line'}", err=True)
         return LabelledLines(data.records, labels, confidence, None)
 
-    def tell(self, found: LabelledLines) -> None:
+    def print_results(self, found: LabelledLines) -> None:
         if found.labelling is None:
             self.print_answers(found)
         else:
-            super().tell(found)
+            super().print_results(found)
 
 
 def _describe_unreached(lines: Sequence[int]) -> str:
@@ -500,17 +494,13 @@ class Bootstrap(LabelCommand):
 
     file: Annotated[
         str,
-        Argument(
-            "Lines to label: tab-separated columns, or JSON objects. May be .gz; - is stdin.",
-            metavar="FILE",
-        ),
+        Argument("Lines to label: tab-separated columns, or JSON objects. May be .gz; - is stdin."),
     ]
     seeds: Annotated[
         str | None,
         Input(
             "Seed rules, one per line: label, feature and optionally strength, separated by tabs, "
-            "or by spaces if no feature contains a space. Default: start from the labels in FILE.",
-            metavar="FILE",
+            "or by spaces if no feature contains a space. Default: start from the labels in FILE."
         ),
     ] = None
     columns: Annotated[
@@ -534,8 +524,7 @@ class Bootstrap(LabelCommand):
         str | None,
         Input(
             "Do not use the words in this file as features; with --word, they count only together "
-            "with their position relative to it. english: scikit-learn's list.",
-            metavar="FILE",
+            "with their position relative to it. english: scikit-learn's list."
         ),
     ] = None
     document: Annotated[
@@ -547,13 +536,10 @@ class Bootstrap(LabelCommand):
     ] = 500
     rules: Annotated[
         Path | None,
-        Output(
-            "Write the learned rules here; --seeds can read them.", metavar="FILE", file=WRITTEN
-        ),
+        Output("Write the learned rules here; --seeds can read them.", file=WRITTEN),
     ] = None
 
     def check(self) -> None:
-        refuse_two_of_stdin(self.file, self.seeds, self.gold)
         if (self.document is None) != (self.discourse == 0.0):
             raise typer.BadParameter("--document and --discourse must be given together")
 
@@ -602,10 +588,10 @@ class Bootstrap(LabelCommand):
         )
         return self.model
 
-    def files(self, found: Callable[[], LabelledLines]) -> Iterator[Deed]:
+    def files(self, found: Callable[[], LabelledLines]) -> Iterator[Action]:
         from softcount.report.page import write_whole
 
-        yield at(
+        yield if_given(
             self.rules,
             lambda path: write_whole(path, self.model.rules_.to_text(), "the rules", "--rules"),
         )

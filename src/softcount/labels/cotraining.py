@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from softcount.core import interrupt
 from softcount.core.errors import DataError, LearnerError, brief
-from softcount.core.estimate import Estimate, of_rows
+from softcount.core.estimate import Estimate, estimate_rows
 from softcount.core.estimator import all_or_nothing
 from softcount.core.parameters import check_parameters, generator
 from softcount.core.types import Array, BoolArray, FloatArray, IntArray
@@ -23,8 +23,8 @@ from softcount.labels.data import (
     clone_classifier,
     few_labels_bayes,
     hard_labels,
+    indicator_matrix,
     log_posteriors,
-    occurs,
     posterior,
     takes_negative,
 )
@@ -490,9 +490,9 @@ class CoTraining(CoTrainingParameters, SemiSupervisedClassifier):
         check_parameters(self)
         first, *others = Views(self.views, self.vectorizer).learn(X)
         n_classes = len(hard_labels(y, first.shape[0]).classes)
-        total = of_rows(first, n_classes)
+        total = estimate_rows(first, n_classes)
         for matrix in others:
-            more = of_rows(matrix, n_classes)
+            more = estimate_rows(matrix, n_classes)
             total = total.plus(more.work, **more.parts)
         return total
 
@@ -527,7 +527,7 @@ class CoTraining(CoTrainingParameters, SemiSupervisedClassifier):
         """Run all rounds; return the class number of each item, −1 if no view labelled it."""
         quota = read_quota(self.per_class, self.classes_, labels, len(matrices))
         order = generator(self.random_state).permutation(np.flatnonzero(labels == UNKNOWN))
-        present = [occurs(matrix) for matrix in matrices]
+        present = [indicator_matrix(matrix) for matrix in matrices]
         self.verdict_ = Verdict.OUT_OF_STEPS
         for number in range(self.rounds + 1):
             self._fit_views(matrices, present, labels)
@@ -589,7 +589,7 @@ class CoTraining(CoTrainingParameters, SemiSupervisedClassifier):
 
     def _posteriors(self, matrices: list[Any]) -> tuple[FloatArray, list[BoolArray]]:
         """Return the combined p(class | item), and for each view the items it has evidence on."""
-        informed = self._find_evidence([occurs(matrix) for matrix in matrices])
+        informed = self._find_evidence([indicator_matrix(matrix) for matrix in matrices])
         by_view = list(self._view_posteriors(matrices).values())
         return PREDICTIONS[self.prediction](by_view, informed, self._prior), informed
 

@@ -260,7 +260,7 @@ def _check_matrix(X: Any) -> Any:
         return check_array(X, accept_sparse="csr", dtype=np.float64)
 
 
-def occurs(matrix: Any) -> Any:
+def indicator_matrix(matrix: Any) -> Any:
     """Return the sparse indicator matrix of the entries that are not zero."""
     present = sparse.csr_matrix(matrix != 0, dtype=np.float64)
     present.eliminate_zeros()

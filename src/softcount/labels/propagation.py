@@ -35,7 +35,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from softcount._version import __version__
 from softcount.core.bounds import MAX_WEIGHT, MIN_WEIGHT, within_range
 from softcount.core.errors import DataError, LearnerError, StoreError, brief
-from softcount.core.estimate import NUMBER, Estimate, announce, of_rows
+from softcount.core.estimate import NUMBER, Estimate, announce, estimate_rows
 from softcount.core.estimator import all_or_nothing
 from softcount.core.parameters import check_parameters, generator
 from softcount.core.store import AGAIN, Saveable, Stored, numbers, strings
@@ -434,14 +434,14 @@ class LabelPropagation(PropagationParameters, Saveable, SemiSupervisedClassifier
         """Estimate the cost of the neighbour search, the symmetric graph and the posteriors."""
         n, width = matrix.shape
         if self.weights == "precomputed":
-            return of_rows(matrix, n_classes)
+            return estimate_rows(matrix, n_classes)
         edges = n * min(self.n_neighbors, n)
         width = width if self.svd is None else self.svd
         dense = self.svd is not None or not sparse.issparse(matrix)
         searched = n * width if dense else 0
         apart = min(edges, CHUNK) * width if dense and self.weights == "gaussian" else 0
         block = (QUERIES * min(n, BLOCK) * usable_cpus()) if dense else 0
-        estimate = of_rows(matrix, n_classes, neighbours=10.0 * NUMBER * edges)
+        estimate = estimate_rows(matrix, n_classes, neighbours=10.0 * NUMBER * edges)
         work = 2.0 * n * n * width if dense else 2.0 * matrix.nnz**2 / max(width, 1)
         return estimate.plus(work / SWEEPS, search=NUMBER * (2.0 * searched + 3.0 * apart + block))
 
@@ -690,7 +690,7 @@ class LabelPropagation(PropagationParameters, Saveable, SemiSupervisedClassifier
             "is_sparse": sparse.issparse(rows),
         }
 
-    def rebuilt(self, stored: Stored, given: Mapping[str, Any]) -> SimpleNamespace:
+    def rebuild(self, stored: Stored, given: Mapping[str, Any]) -> SimpleNamespace:
         meta, V = stored.meta, self.n_features_in_
         self._check_settings()
         self.classes_ = read_classes(meta["classes"], meta["kind_of_classes"])

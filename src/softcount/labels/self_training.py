@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from softcount.core import interrupt
 from softcount.core.errors import LearnerError, brief
-from softcount.core.estimate import Estimate, of_rows
+from softcount.core.estimate import Estimate, estimate_rows
 from softcount.core.estimator import all_or_nothing
 from softcount.core.parameters import check_parameters
 from softcount.core.types import FloatArray, IntArray
@@ -71,7 +71,7 @@ class SelfTraining(SelfTrainingParameters, SemiSupervisedClassifier):
         """Estimate the memory that `fit` will need, and its work per round, without fitting."""
         self._check_settings()
         matrix = Reader(self.vectorizer, type(self).__name__).learn(X)
-        return of_rows(matrix, len(hard_labels(y, matrix.shape[0]).classes))
+        return estimate_rows(matrix, len(hard_labels(y, matrix.shape[0]).classes))
 
     def fit(self, X: Any, y: Any, *, gold: Any = None) -> Self:
         """Fit to partially labelled items (−1 or None: unknown).

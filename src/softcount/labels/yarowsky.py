@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from softcount.core import interrupt
 from softcount.core.errors import DataError, LearnerError, brief
-from softcount.core.estimate import COPIES, NUMBER, Estimate, of_rows
+from softcount.core.estimate import COPIES, NUMBER, Estimate, estimate_rows
 from softcount.core.estimator import all_or_nothing
 from softcount.core.parameters import check_number, check_parameters
 from softcount.core.types import Array, BoolArray, FloatArray, IntArray
@@ -678,7 +678,7 @@ class Yarowsky(YarowskyParameters, DocumentReader, SemiSupervisedClassifier):
         items = copy(self)._read_documents(X, first=True)
         n_classes = 2 if y is None else max(2, len(set(map(str, y)) - {"-1", "None"}))
         tables = COPIES * NUMBER * items.n_words * n_classes
-        return of_rows(items.matrix, n_classes, rules=tables)
+        return estimate_rows(items.matrix, n_classes, rules=tables)
 
     def _check_settings(self) -> None:
         check_parameters(self)

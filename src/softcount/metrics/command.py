@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from softcount.cli.frame import StatusLine, at, try_all, write_page
+from softcount.cli.frame import StatusLine, if_given, try_all, write_page
 from softcount.cli.options import HtmlFile, Model, Output, TextFile
 from softcount.cli.reading import read_points, read_texts
 from softcount.cli.targets import PLAIN
@@ -64,7 +64,7 @@ class Select(MixtureOptions):
         from softcount.metrics.report import find_edge, selection_page
 
         lines = (read_points if self.model == "gaussian" else read_texts)(self.file)
-        lines.demand_some(self.file)
+        lines.require_lines(self.file)
         items: Any = lines.items
         if self.model != "gaussian":
             items = [text for text in lines.texts if text.strip()]
@@ -97,7 +97,9 @@ class Select(MixtureOptions):
             text = json.dumps(content, ensure_ascii=False, indent=1)
         try_all(
             lambda: typer.echo(text),
-            at(self.html, lambda path: write_page(path, selection_page(selection, self.file))),
+            if_given(
+                self.html, lambda path: write_page(path, selection_page(selection, self.file))
+            ),
         )
 
 

@@ -17,7 +17,7 @@ from sklearn.base import (
 from sklearn.utils.validation import _check_sample_weight
 
 from softcount.core import store
-from softcount.core.bounds import MAX_WEIGHT, within_range, without_dust
+from softcount.core.bounds import MAX_WEIGHT, clean_weights, within_range
 from softcount.core.errors import DataError, LearnerError, StoreError
 from softcount.core.estimator import Estimator, FitOptions, all_or_nothing
 from softcount.core.store import AGAIN
@@ -81,7 +81,7 @@ class Mixture(store.Saveable, Estimator, BaseEstimator):  # type: ignore[misc]
             weights: FloatArray = _check_sample_weight(
                 sample_weight, np.empty((len(x), 1)), dtype=np.float64
             )
-        weights = without_dust(weights, "sample_weight", WEIGHTS, self.max_weight)
+        weights = clean_weights(weights, "sample_weight", WEIGHTS, self.max_weight)
         if not weights.any():
             raise DataError("sample_weight is zero everywhere", WEIGHTS)
         return weights
@@ -158,7 +158,7 @@ class Mixture(store.Saveable, Estimator, BaseEstimator):  # type: ignore[misc]
         """Draw new items of the given classes."""
 
     # files
-    def rebuilt(self, stored: store.Stored, given: Mapping[str, Any]) -> MixtureCore:
+    def rebuild(self, stored: store.Stored, given: Mapping[str, Any]) -> MixtureCore:
         no_items = self.recall(stored, given)
         if stored.arrays[store.TABLE + "weights"].size != self.n_classes:
             raise StoreError(

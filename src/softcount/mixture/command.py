@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import typer
 
-from softcount.cli.frame import Command, LearningCommand, refuse_two_of_stdin
+from softcount.cli.frame import Command, LearningCommand
 from softcount.cli.options import (
     AnswerOptions,
     Argument,
@@ -162,7 +162,7 @@ class MixtureOptions(WordOptions, LearnerOptions, Command):
 
 
 class Cluster(MixtureOptions, _LinesCommand):
-    """Sort the lines of a file into classes that nobody named.
+    """Cluster the lines of a file into classes, without labels.
 
     Prints the number of each line's class, counting from 0: exactly one output line for each input
     line. A summary of the model (class sizes, characteristic words of each class, how the run
@@ -208,7 +208,7 @@ class Cluster(MixtureOptions, _LinesCommand):
         of_words = self.model in WORD_MODELS if model is None else is_of_words(model)
         lines = (read_texts if of_words else read_points)(self.file)
         if model is None:
-            lines.demand_some(self.file)
+            lines.require_lines(self.file)
         return LineData(lines, read_gold(self.gold, self.file, len(lines.texts)))
 
     def make(self, data: LineData) -> Clusterer:
@@ -264,7 +264,7 @@ def read_weight(text: Any) -> float | None:
 
 
 class Classify(_LinesCommand):
-    """Label the lines of a file, from labelled lines and from lines without labels.
+    """Classify the lines of a file, learning from labelled and unlabelled lines.
 
     Prints each line's label: exactly one output line for each input line. A summary of the model
     goes to stderr. A line without any word known to the model gets the most common label; stderr
@@ -294,12 +294,10 @@ class Classify(_LinesCommand):
             metavar="[FILE]",
         ),
     ] = None
-    train: Annotated[
-        str | None, Input("Labelled lines: label, tab, text.", metavar="FILE", learns=True)
-    ] = None
+    train: Annotated[str | None, Input("Labelled lines: label, tab, text.", learns=True)] = None
     unlabelled: Annotated[
         str | None,
-        Input("Unlabelled lines to learn from as well.", metavar="FILE", learns=True),
+        Input("Unlabelled lines to learn from as well.", learns=True),
     ] = None
     unlabelled_weight: Annotated[
         str,
@@ -325,7 +323,6 @@ class Classify(_LinesCommand):
             raise typer.BadParameter("give labelled lines (--train) or a saved model (--load)")
         if self.load is not None and self.file is None:
             raise typer.BadParameter("nothing to label: give FILE")
-        refuse_two_of_stdin(self.train, self.unlabelled, self.file, self.gold)
         wanted = self.save or self.html or self.summary
         if self.load is None and self.file is None and self.unlabelled is None and not wanted:
             raise typer.BadParameter("nothing to label: give FILE, --unlabelled, or --save")

@@ -12,9 +12,9 @@ from scipy import sparse
 
 from softcount.core.bounds import MAX_WHOLE
 from softcount.core.errors import DataError, LearnerError, StartError
-from softcount.core.estimate import COPIES, NUMBER, Estimate, held, n_entries, needing
-from softcount.core.model import Model, demand_possible
-from softcount.core.parameters import shaped
+from softcount.core.estimate import COPIES, NUMBER, Estimate, count_bytes, make_estimate, n_entries
+from softcount.core.model import Model, check_possible
+from softcount.core.parameters import reshape_start
 from softcount.core.types import Array, Counts, EStep, FloatArray, IntArray, Params, Stats
 from softcount.families import Categorical, Gaussian, StickBreaking
 from softcount.families.base import Family
@@ -72,7 +72,7 @@ class MixtureCore(Model):
             numbers, weights = shard.numbers[group.rows], group.weights
             filled, logs, attained = fill(joint[group.rows], group, numbers, how)
             counted = weights > 0.0
-            demand_possible(numbers[counted], logs[counted], IMPOSSIBLE, REMEDY)
+            check_possible(numbers[counted], logs[counted], IMPOSSIBLE, REMEDY)
             log_likelihood += float(weights[counted] @ logs[counted])
             score += float(weights[counted] @ attained[counted])
             items += float(weights.sum())
@@ -113,7 +113,7 @@ class MixtureCore(Model):
         in_progress = min(n, 3 * self.emission.cut)
         posteriors = NUMBER * K * (3.0 * in_progress + n)
         tokens = self.emission.tokens(x, corpus.known.weights)
-        needed = needing(n, tokens, work + 4.0 * n * K, data=held(corpus))
+        needed = make_estimate(n, tokens, work + 4.0 * n * K, data=count_bytes(corpus))
         return needed.plus(posteriors=posteriors, **parts)
 
     # parameters given by users
@@ -126,7 +126,7 @@ class MixtureCore(Model):
                 f"give exactly the tables of this model: {sorted(self.families)}",
             )
         return {
-            name: shaped(name, given[name], family.uniform().shape)
+            name: reshape_start(name, given[name], family.uniform().shape)
             for name, family in self.families.items()
         }
 

@@ -237,7 +237,7 @@ def read_labels(y: Any, n_items: int) -> Labels:
         shares[~unknown] /= totals[:, None]
         shares[unknown] = np.nan
         return Labels(np.arange(values.shape[1]), numbers, shares)
-    labelled = of_one_kind(values[~unknown])
+    labelled = unify_labels(values[~unknown])
     if labelled.dtype.kind not in "biuU":  # integers and strings are always class labels
         check_classification_targets(labelled)
     classes, numbers[~unknown] = np.unique(labelled, return_inverse=True)
@@ -277,7 +277,7 @@ def separate_unknown(y: Any) -> tuple[Array, BoolArray]:
         return column_or_1d(y, warn=True), np.zeros(len(y), dtype=bool)
     values = column_or_1d(_as_array(y), warn=True)
     unknown = _find_unknown(values)
-    return of_one_kind(values[~unknown]), unknown
+    return unify_labels(values[~unknown]), unknown
 
 
 def is_unknown(label: Any) -> bool:
@@ -285,7 +285,7 @@ def is_unknown(label: Any) -> bool:
     return label is None or (isinstance(label, Real) and bool(label == UNKNOWN))
 
 
-def of_one_kind(labels: Array) -> Array:
+def unify_labels(labels: Array) -> Array:
     """Convert labels to an array of strings or of numbers."""
     if labels.dtype != object:
         return labels

@@ -23,7 +23,7 @@ from softcount.mixture.data import Items
 from softcount.mixture.parameters import MultinomialMixtureParameters
 from softcount.mixture.starts import Start
 from softcount.text.bags import Bags
-from softcount.text.documents import DocumentReader, telling_words
+from softcount.text.documents import DocumentReader, find_characteristic_words
 
 
 class WordMixture(DocumentReader, Mixture):
@@ -113,8 +113,8 @@ class WordMixture(DocumentReader, Mixture):
 
     def top_words(self, n: int = 10) -> list[list[tuple[Any, float]]]:
         """Return the characteristic words of each class, with their probabilities: see
-        `telling_words`."""
-        return telling_words(*self.class_words(), self.word_names(), n)
+        `find_characteristic_words`."""
+        return find_characteristic_words(*self.class_words(), self.word_names(), n)
 
     # new data
     def _generate(self, classes: IntArray, rng: Generator) -> Any:

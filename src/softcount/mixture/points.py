@@ -15,11 +15,11 @@ from softcount.core.bounds import (
     MAX_PRECISION,
     MAX_VALUE,
     MIN_SQUARE,
-    demand_values,
+    check_coordinates,
     within_range,
 )
 from softcount.core.errors import DataError, LearnerError, StoreError
-from softcount.core.parameters import check_niw, shaped
+from softcount.core.parameters import check_niw, reshape_start
 from softcount.core.store import AGAIN, numbers
 from softcount.core.types import Array, FloatArray, IntArray
 from softcount.families import Categorical, Gaussian
@@ -63,7 +63,7 @@ class PointMixture(Clusterer):
             raise DataError("the data are texts, not points", "use MultinomialMixture for texts")
         with within_range("the data"):
             x = validate_data(self, X, dtype=np.float64, reset=first)
-        demand_values(x, "the data have")
+        check_coordinates(x, "the data have")
         if first:
             self.offset_ = np.zeros(x.shape[1])
         return Points(x - self.offset_)
@@ -115,14 +115,14 @@ class PointMixture(Clusterer):
             )
         family = _gaussian(core)
         default = family.uniform()
-        centres = shaped("means", given["means"], family.means(default).shape) - self.offset_
+        centres = reshape_start("means", given["means"], family.means(default).shape) - self.offset_
         params = params_around(core, corpus, centres)
         if "covariances" in given:
             shape = family.covariances(default).shape
-            covariances = shaped("covariances", given["covariances"], shape)
+            covariances = reshape_start("covariances", given["covariances"], shape)
             params["points"] = family.make_params(centres, covariances)
         if "weights" in given:
-            params["weights"] = shaped("weights", given["weights"], (1, core.n_classes))
+            params["weights"] = reshape_start("weights", given["weights"], (1, core.n_classes))
         return params
 
     def _generate(self, classes: IntArray, rng: Generator) -> FloatArray:
@@ -139,12 +139,12 @@ class PointMixture(Clusterer):
         cells = {"full": n * n, "tied": n * n, "diag": n, "spherical": 1, "identity": 0}
         width = n + cells[getattr(self, "covariance", "identity")] + 1
         table = numbers(stored, store.TABLE + "points", (self.n_components, width))
-        demand_places(table, n)
+        check_gaussian_bounds(table, n)
         return Points(np.zeros((0, n)))
 
-    def rebuilt(self, stored: store.Stored, given: Mapping[str, Any]) -> MixtureCore:
-        core = super().rebuilt(stored, given)
-        demand_shapes(_gaussian(core), stored.arrays[store.TABLE + "points"])
+    def rebuild(self, stored: store.Stored, given: Mapping[str, Any]) -> MixtureCore:
+        core = super().rebuild(stored, given)
+        check_invertible(_gaussian(core), stored.arrays[store.TABLE + "points"])
         return core
 
 
@@ -154,7 +154,7 @@ def _gaussian(core: MixtureCore) -> Gaussian:
     return family
 
 
-def demand_places(table: FloatArray, n_dims: int) -> None:
+def check_gaussian_bounds(table: FloatArray, n_dims: int) -> None:
     """Raise a `StoreError` if means or precisions are so large that products would overflow."""
     if (np.abs(table[:, :n_dims]) > 2.0 * MAX_VALUE).any() or (
         np.abs(table[:, n_dims:]) > MAX_PRECISION
@@ -162,7 +162,7 @@ def demand_places(table: FloatArray, n_dims: int) -> None:
         raise StoreError("means or precisions of classes are out of bounds", AGAIN)
 
 
-def demand_shapes(family: Gaussian, table: FloatArray) -> None:
+def check_invertible(family: Gaussian, table: FloatArray) -> None:
     """Raise a `StoreError` if a covariance matrix in a file is not invertible."""
     with np.errstate(all="ignore"):
         covariances = family.covariances(table)

@@ -44,7 +44,7 @@ class SensePredictions(NamedTuple):
 
 
 class Senses(AnswerOptions, LearnerOptions, LearningCommand):
-    """Tell the senses of a word apart by what stands around it.
+    """Induce the senses of a word from its contexts.
 
     Prints exactly one output line for each input line: the sense numbers, counting from 0, of the
     word's occurrences in it, separated by spaces; - if the word does not occur. A summary of the
@@ -89,7 +89,6 @@ class Senses(AnswerOptions, LearnerOptions, LearningCommand):
         Input(
             "Words in this file count only together with their position; english: scikit-learn's "
             "list.",
-            metavar="FILE",
             learns=True,
         ),
     ] = None
@@ -107,7 +106,7 @@ class Senses(AnswerOptions, LearnerOptions, LearningCommand):
     def read(self, model: SenseInducer | None) -> list[Any]:
         lines = read_texts(self.file)
         if model is None:
-            lines.demand_some(self.file)
+            lines.require_lines(self.file)
         return [text.split() for text in lines.texts] if self.tokens else [*lines.texts]
 
     def make(self, data: list[Any]) -> SenseInducer:

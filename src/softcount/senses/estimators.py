@@ -386,7 +386,7 @@ class SenseInducer(SenseInducerParameters, HasLearner, BaseEstimator):  # type: 
     @classmethod
     def restore(cls, stored: Stored, **given: Any) -> Self:
         """Rebuild a model from the content of a file (see `softcount.load`)."""
-        return store.guarded(cls, lambda: cls._restore(stored, given))
+        return store.convert_errors(cls, lambda: cls._restore(stored, given))
 
     @classmethod
     def _restore(cls, stored: Stored, given: dict[str, Any]) -> Self:

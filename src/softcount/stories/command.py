@@ -73,7 +73,7 @@ def print_tsv(params: Mapping[str, Any], fit: Fit) -> None:
     for (table, *condition), row in list_distributions(params):
         for outcome, p in row.items():
             fields = (table, ", ".join(condition), str(outcome))
-            typer.echo("\t".join(map(one_field, fields)) + f"\t{p:.6g}")
+            typer.echo("\t".join(map(escape_field, fields)) + f"\t{p:.6g}")
 
 
 def print_json(params: Mapping[str, Any], fit: Fit, best: Sequence[Sequence[str]] | None) -> None:
@@ -91,7 +91,7 @@ def print_json(params: Mapping[str, Any], fit: Fit, best: Sequence[Sequence[str]
     typer.echo(json.dumps(report, ensure_ascii=False, indent=1))
 
 
-def one_field(text: str) -> str:
+def escape_field(text: str) -> str:
     """Escape tabs and line breaks, so that the text stays in one field of a TSV line."""
     return text.translate({ord("\t"): "\\t", ord("\n"): "\\n", ord("\r"): "\\r"})
 
@@ -237,7 +237,7 @@ class TellStory(LearnerOptions, LearningCommand):
     def answer(self, model: StoryModel, data: StoryItems) -> StoryFound:
         return StoryFound(model, data.lines)
 
-    def tell(self, found: StoryFound) -> None:
+    def print_results(self, found: StoryFound) -> None:
         model, best = found.model, None
         if self.best:
             best = [_derive_line(model, line, self.data) for line in found.lines]
@@ -245,7 +245,7 @@ class TellStory(LearnerOptions, LearningCommand):
             print_json(model.params_, model.fit_, best)
         elif best is not None:  # one line per item: its events, in the order of the story
             for events in best:
-                typer.echo("\t".join(map(one_field, events)))
+                typer.echo("\t".join(map(escape_field, events)))
         elif sys.stdout.isatty():
             from softcount.report.tables import show_finding
 

@@ -11,8 +11,8 @@ import numpy as np
 from scipy import sparse
 
 from softcount.core.errors import ImpossibleItem, LearnerError, SoftcountError, StoryError, brief
-from softcount.core.estimate import COPIES, NUMBER, Estimate, held, n_entries, needing
-from softcount.core.model import Model, demand_possible
+from softcount.core.estimate import COPIES, NUMBER, Estimate, count_bytes, make_estimate, n_entries
+from softcount.core.model import Model, check_possible
 from softcount.core.types import (
     Counts,
     EStep,
@@ -91,9 +91,9 @@ class StoryCore(Model):
 
     def estimate(self, corpus: StoryCorpus) -> Estimate:
         """Estimate by the compiled circuits: an E-step holds a value for every node and item."""
-        data = sum(held(bundle) for bundle in corpus.bundles)
+        data = sum(count_bytes(bundle) for bundle in corpus.bundles)
         entries = sum(map(n_entries, self.families.values()))
-        return needing(
+        return make_estimate(
             len(corpus),
             float(corpus.tokens.sum()),
             2.0 * data / NUMBER + 8.0 * entries,
@@ -169,7 +169,7 @@ class StoryCore(Model):
         Raises `ImpossibleItem` for an item of probability zero.
         """
         numbers, logs = run(shard.blocks, theta, how, counts)
-        demand_possible(
+        check_possible(
             numbers,
             logs,
             "has probability zero under the present tables",

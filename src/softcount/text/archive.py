@@ -1061,9 +1061,9 @@ class _Builder:
             words: list[str] = []
             if self.fixed is not None and self.fixed.words is not None:
                 words = list(self.fixed.words)
-                columns_of = {word: column for column, word in enumerate(words)}
+                take_columns = {word: column for column, word in enumerate(words)}
                 for entry in statistics:
-                    final[list(entry.numbers)] = columns_of.get(entry.word, -1)
+                    final[list(entry.numbers)] = take_columns.get(entry.word, -1)
             else:
                 for entry in self.selection.choose(statistics, n):
                     final[list(entry.numbers)] = len(words)

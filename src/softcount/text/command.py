@@ -34,9 +34,7 @@ class Build(WordOptions, Command):
 
     files: Annotated[
         list[str],
-        Argument(
-            "Text files with one document per line, plain or .gz; - is stdin.", metavar="FILE"
-        ),
+        Argument("Text files with one document per line, plain or .gz; - is stdin."),
     ]
     output: Annotated[
         Path,

@@ -12,7 +12,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils.validation import validate_data
 
 from softcount.core import store
-from softcount.core.bounds import demand_drawable, within_range
+from softcount.core.bounds import check_drawable, within_range
 from softcount.core.errors import DataError, LearnerError, StoreError, brief
 from softcount.core.store import numbers, strings
 from softcount.core.types import Array, FloatArray, IntArray
@@ -312,7 +312,7 @@ class DocumentReader:
     def _draw_lengths(self, n: int, rng: np.random.Generator) -> IntArray:
         """Draw lengths from those of the training documents."""
         lengths: FloatArray = np.round(rng.choice(self._lengths, size=n))
-        demand_drawable(lengths, "words")
+        check_drawable(lengths, "words")
         return lengths.astype(np.int64)
 
     def _write_documents(self, counts: Any, rng: np.random.Generator) -> Any:
@@ -356,7 +356,7 @@ class DocumentReader:
             self.vectorizer_ = restore_vectorizer(description, self.vocabulary_)
 
 
-def telling_words(
+def find_characteristic_words(
     weights: FloatArray, words: FloatArray, names: Array, n: int = 10
 ) -> list[list[tuple[Any, float]]]:
     """Return the n most characteristic words of each class, with their probabilities.
@@ -372,7 +372,7 @@ def telling_words(
 
     >>> words = np.array([[0.5, 0.4, 0.1], [0.5, 0.1, 0.4]])
     >>> names = np.array(["the", "bank", "river"], dtype=object)
-    >>> telling_words(np.array([0.5, 0.5]), words, names, 1)
+    >>> find_characteristic_words(np.array([0.5, 0.5]), words, names, 1)
     [[('bank', 0.4)], [('river', 0.4)]]
     """
     overall = np.maximum(weights / weights.sum() @ words, 1e-300)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 import typer
 
 from softcount.cli.answers import count_words, list_lines, name_file
-from softcount.cli.frame import Command, LearningCommand, at, load_model, refuse_two_of_stdin
+from softcount.cli.frame import Command, LearningCommand, if_given, load_model, refuse_two_of_stdin
 from softcount.cli.options import (
     WITH_PRIOR,
     AnswerOptions,
@@ -226,8 +226,7 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
         list[str],
         Argument(
             "Text files with one document per line, plain or .gz; - is stdin. Or one archive: a "
-            "folder written by softcount corpus build.",
-            metavar="FILE",
+            "folder written by softcount corpus build."
         ),
     ]
     seed_words: Annotated[
@@ -236,7 +235,6 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
             "Words known to belong to a topic, one topic per line: topic 0 on the first line, and "
             "so on, or with its number: '3: oil price'. A blank line is a topic without seed "
             "words.",
-            metavar="FILE",
             learns=True,
         ),
     ] = None
@@ -245,7 +243,6 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
         Input(
             "The topics that each document may have, one line per document: one or more numbers; "
             "-1 or a blank line if unknown.",
-            metavar="FILE",
             learns=True,
         ),
     ] = None
@@ -261,8 +258,7 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
         str | None,
         Input(
             "The date of each document, one per line: 1994, 1994-03, 1994-03-07, or a number; a "
-            "blank line if unknown. The HTML page then shows topics over time.",
-            metavar="FILE",
+            "blank line if unknown. The HTML page then shows topics over time."
         ),
     ] = None
     model: Annotated[
@@ -316,7 +312,6 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
         Output(
             "Write the proportion of each topic in every period of --dates to this file, "
             "tab-separated; - prints this table instead of the lines.",
-            metavar="FILE",
             file=WRITTEN_OR_PRINTED,
         ),
     ] = None
@@ -544,11 +539,11 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
             n_marks=self.top_words or MARKS_IN_LINE,
         )
 
-    def tell(self, answers: TopicAnswers) -> None:
+    def print_results(self, answers: TopicAnswers) -> None:
         if self.over_time == "-":
             sys.stdout.write(answers.format_periods())
             sys.stdout.flush()
-        super().tell(answers)
+        super().print_results(answers)
 
     def print_answers(self, answers: TopicAnswers) -> None:
         """Print one line for each line of the files, in their order."""
@@ -604,8 +599,8 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
                 Path(path), answers().format_periods(), "topics over time to", "--over-time"
             )
 
-        yield at(self.pyldavis, write_pyldavis)
-        yield at(None if self.over_time == "-" else self.over_time, write_over_time)
+        yield if_given(self.pyldavis, write_pyldavis)
+        yield if_given(None if self.over_time == "-" else self.over_time, write_over_time)
 
 
 # softcount similar
@@ -635,8 +630,7 @@ class Similar(Command):
         str | None,
         Argument(
             "The documents to search, one per line, plain or .gz; - is stdin; or an archive. "
-            "Default: the documents that the model was fitted to.",
-            metavar="FILE",
+            "Default: the documents that the model was fitted to."
         ),
     ] = None
     n: Annotated[int, Output("The number of documents per query.", "-n", least=1)] = 10
@@ -704,7 +698,7 @@ def _print_hits(hits: list[dict[str, Any]], query: int | None) -> None:
             room = shutil.get_terminal_size().columns - len("\t".join(fields).expandtabs()) - 8
             fields.append(shorten(clean(hit["text"]), max(room, LEAST_TEXT)))
         elif "text" in hit:
-            from softcount.stories.command import one_field
+            from softcount.stories.command import escape_field
 
-            fields.append(one_field(hit["text"]))
+            fields.append(escape_field(hit["text"]))
         sys.stdout.write("\t".join(fields) + "\n")

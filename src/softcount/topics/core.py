@@ -16,9 +16,9 @@ from scipy import sparse
 from scipy.special import digamma, gammaln, xlogy
 
 from softcount.core.errors import DataError, LearnerError, StartError
-from softcount.core.estimate import COPIES, NUMBER, Estimate, held, n_entries, needing
-from softcount.core.model import Model, demand_possible
-from softcount.core.parameters import shaped
+from softcount.core.estimate import COPIES, NUMBER, Estimate, count_bytes, make_estimate, n_entries
+from softcount.core.model import Model, check_possible
+from softcount.core.parameters import reshape_start
 from softcount.core.types import (
     NOTHING_UNCOUNTED,
     BoolArray,
@@ -31,7 +31,7 @@ from softcount.core.types import (
 )
 from softcount.families.base import Family
 from softcount.families.categorical import SMALLEST, log_gammas
-from softcount.families.columns import ColumnCounts, Columns, LazyColumns, columns_of
+from softcount.families.columns import ColumnCounts, Columns, LazyColumns, take_columns
 from softcount.kernels.threads import over_rows
 from softcount.kernels.vectors import WIDTH
 from softcount.learners.named import EM
@@ -242,7 +242,7 @@ class TopicCore(Model):
         if how.mini_batch and not how.score_only:
             rows = self._settle_rows(phi, rows, shard, how, rng)
         sums, attained = self._fill_in(phi, rows, shard, how, words=not how.score_only)
-        demand_possible(shard.numbers, sums.logs, IMPOSSIBLE, REMEDY)
+        check_possible(shard.numbers, sums.logs, IMPOSSIBLE, REMEDY)
         lift += rows.lift
         log_likelihood = float(sums.logs.sum()) - lift
         of_rows = prior.objective(rows)
@@ -344,9 +344,9 @@ class TopicCore(Model):
         is in memory.
         """
         n, K, entries = len(corpus), self.n_topics, n_entries(self.topics)
-        data = held(corpus) if isinstance(corpus.documents, Bags) else 0
+        data = count_bytes(corpus) if isinstance(corpus.documents, Bags) else 0
         nnz = data / 20.0 if data else corpus.tokens
-        return needing(
+        return make_estimate(
             n,
             corpus.tokens,
             6.0 * nnz * K + 8.0 * entries,
@@ -393,7 +393,7 @@ class TopicCore(Model):
         log p(words) is too large by the excess.
         """
         words = (
-            np.asarray(table).T if shard.own_words is None else columns_of(table, shard.own_words)
+            np.asarray(table).T if shard.own_words is None else take_columns(table, shard.own_words)
         )
         peaks = words.max(axis=1)
         rare = np.flatnonzero((peaks < RARE[self.dtype]) & (peaks > 0.0))
@@ -485,10 +485,10 @@ class TopicCore(Model):
         """Return initial parameters as arrays of the right shapes, with documents if given."""
         if set(given) - {DOCUMENTS} != {"topics"}:
             raise StartError(f"start values are given for {sorted(given)}", 'give {"topics": …}')
-        params = {"topics": shaped("topics", given["topics"], self.topics.zeros().shape)}
+        params = {"topics": reshape_start("topics", given["topics"], self.topics.zeros().shape)}
         if DOCUMENTS in given:
             rows = np.asarray(given[DOCUMENTS], dtype=float)
-            params[DOCUMENTS] = shaped(DOCUMENTS, rows, (len(rows), self.n_topics))
+            params[DOCUMENTS] = reshape_start(DOCUMENTS, rows, (len(rows), self.n_topics))
         return params
 
 

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 
 from softcount.core import store
 from softcount.core.errors import DataError, LearnerError, StoreError
-from softcount.core.estimator import Estimator, FitOptions, all_or_nothing, naming
+from softcount.core.estimator import Estimator, FitOptions, all_or_nothing, name_impossible_items
 from softcount.core.fit import open_session
 from softcount.core.parameters import check_parameters, check_whole, not_smoothed
 from softcount.core.store import AGAIN, numbers
@@ -22,7 +22,7 @@ from softcount.core.warnings import warn_of_ignored
 from softcount.families.columns import Columns
 from softcount.text.archive import Archive
 from softcount.text.bags import Bags
-from softcount.text.documents import DocumentReader, telling_words
+from softcount.text.documents import DocumentReader, find_characteristic_words
 from softcount.topics import retrieval
 from softcount.topics.anchors import anchor_topics
 from softcount.topics.core import DOCUMENTS, DocumentPrior, TopicCore
@@ -142,7 +142,7 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         """Return the most characteristic words of each topic, with their probabilities."""
         self._require_fit()
         check_whole("n", n)
-        return telling_words(self.weights_, self.topics_, self.word_names(), n)
+        return find_characteristic_words(self.weights_, self.topics_, self.word_names(), n)
 
     # learning
     def fit(  # type: ignore[override]  # as scikit-learn has it
@@ -327,7 +327,7 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         with all_or_nothing(self):
             progress, core, corpus = self._continue(X, labels)
             seed, learner = self._seed(), self._stream_learner
-            with naming(corpus):
+            with name_impossible_items(corpus):
                 progress, self.fit_ = fit_stream(
                     core, corpus, progress, learner, self.engine, seed=seed
                 )
@@ -569,7 +569,7 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         more_facts = {"rows": prior.update, "frozen": self._n_frozen, "temper": self.temper_}
         return arrays | more_arrays, facts | more_facts
 
-    def rebuilt(self, stored: store.Stored, given: Mapping[str, Any]) -> TopicCore:
+    def rebuild(self, stored: store.Stored, given: Mapping[str, Any]) -> TopicCore:
         self._check_settings()
         K, V = self.n_components, self.n_features_in_
         topics = numbers(stored, store.TABLE + "topics", (K, V))

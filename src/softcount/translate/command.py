@@ -16,7 +16,7 @@ from softcount.align.command import (
     Verbose,
     make_aligner_learner,
 )
-from softcount.cli.frame import LearningCommand, at, refuse_two_of_stdin, try_all
+from softcount.cli.frame import LearningCommand, if_given, try_all
 from softcount.cli.options import Argument, Input, LearnerOptions, Model, Output
 from softcount.cli.reading import PairFiles, read_lines
 from softcount.core.errors import DataError
@@ -48,13 +48,12 @@ class Translate(LearnerOptions, LearningCommand):
         str | None,
         Argument(
             "Sentences to translate, one per line, plain or .gz; -: stdin. Without FILE, stdin is "
-            "read unless --save is given.",
-            metavar="FILE",
+            "read unless --save is given."
         ),
     ] = None
     pairs: Annotated[
         str | None,
-        Input("Train on lines 'source ||| target', plain or .gz.", metavar="FILE", learns=True),
+        Input("Train on lines 'source ||| target', plain or .gz.", learns=True),
     ] = None
     source: SourceFile = None
     target: TargetFile = None
@@ -95,7 +94,6 @@ class Translate(LearnerOptions, LearningCommand):
             )
         if self.file is None and self.save is None:
             self.file = "-"
-        refuse_two_of_stdin(self.file, self.pairs)
         if self.explain and self.n_best is not None:
             raise typer.BadParameter("--explain cannot be used with --n-best: choose one")
 
@@ -112,7 +110,7 @@ class Translate(LearnerOptions, LearningCommand):
                 sentence = line.lower() if self.lowercase else line
                 self._print(translator, sentence, number - 1)
 
-        try_all(at(self.save, translator.save), at(self.file, print_translations))
+        try_all(if_given(self.save, translator.save), if_given(self.file, print_translations))
 
     def _learn_translator(self) -> Translator:
         """Train a translator into the source language of the pairs, flipped unless --reverse.

@@ -14,7 +14,7 @@ from scipy import sparse
 from softcount.core import store
 from softcount.core.errors import LearnerError, StoreError
 from softcount.core.parameters import check_whole
-from softcount.core.store import AGAIN, guarded, numbers, strings
+from softcount.core.store import AGAIN, convert_errors, numbers, strings
 from softcount.translate.language_model import LanguageModel, split_words
 from softcount.translate.parameters import SearchSettings
 from softcount.translate.search import (
@@ -230,4 +230,4 @@ class Translator:
             language = LanguageModel.restore(store.Stored(kind, arrays, meta, stored.signature))
             return cls(aligner, language, **stored.meta["settings"])
 
-        return guarded(cls, make)
+        return convert_errors(cls, make)

@@ -19,10 +19,10 @@ import numpy as np
 
 from softcount.core import store
 from softcount.core.errors import DataError, LearnerError, StoreError, brief
-from softcount.core.estimate import NUMBER, Estimate, held, needing
+from softcount.core.estimate import NUMBER, Estimate, count_bytes, make_estimate
 from softcount.core.estimator import SklearnContract
 from softcount.core.parameters import check_parameters, check_whole
-from softcount.core.store import AGAIN, guarded, numbers, plain_settings, strings
+from softcount.core.store import AGAIN, convert_errors, numbers, plain_settings, strings
 from softcount.core.types import Array, BoolArray, FloatArray, IntArray
 from softcount.core.warnings import warn_of_ignored
 from softcount.kernels.jit import njit
@@ -398,9 +398,9 @@ class LanguageModel(LanguageModelParameters, SklearnContract):
         """Estimate the memory and the work that `fit` needs, without fitting."""
         check_parameters(self)
         _, tokens, borders = number_sentences(sentences)
-        n, data = len(tokens), held(tokens)
+        n, data = len(tokens), count_bytes(tokens)
         grams = 9.0 * NUMBER * self.order * n  # arrays for sorting, uniqueness and trie links
-        return needing(len(borders) - 1, n, 100.0 * self.order * n, data=data, grams=grams)
+        return make_estimate(len(borders) - 1, n, 100.0 * self.order * n, data=data, grams=grams)
 
     def _keep(self, words: list[str], ngrams: NGrams, discounts: Array, signature: str) -> None:
         """Set the fitted attributes from these counts."""
@@ -534,4 +534,4 @@ class LanguageModel(LanguageModelParameters, SklearnContract):
             model._keep(words, ngrams, discounts, stored.signature)
             return model
 
-        return guarded(cls, make)
+        return convert_errors(cls, make)
