@@ -178,7 +178,7 @@ def test_counts_too_small_to_be_felt_are_no_counts() -> None:
 def test_a_message_names_the_place_and_the_bound(where: int) -> None:
     weights = np.ones(6)
     weights[where] = 2 * bounds.MAX_WEIGHT
-    with pytest.raises(sc.DataError, match=rf"2e\+15 at place {where}.*nor above 1e\+15"):
+    with pytest.raises(sc.DataError, match=rf"2e\+15 at position {where}.*nor above 1e\+15"):
         sc.MultinomialMixture(2).fit(COUNTS, sample_weight=weights)
     counts = np.array(COUNTS)
     counts[where, 0] = 1e16

@@ -169,7 +169,7 @@ class TestStopping:
             def expect(self, params, shard, how, local=None):
                 return Stats(super().expect(params, shard, how, local).counts, 0.0, np.nan, 1, 1)
 
-        with pytest.raises(SoftcountError, match="not a number at step 0"):
+        with pytest.raises(SoftcountError, match="the objective is NaN at step 0"):
             fit(Broken(), MIXED, EM(), init=START)
 
     def test_samplers_run_their_course(self):

@@ -325,7 +325,7 @@ def count_seed_words(
         for word in words:
             if not isinstance(word, Hashable):
                 hint = "give a list of words for each topic"
-                raise DataError(f"{brief(word)} is not a word", hint)
+                raise DataError(f"the seed word {brief(word)} is not a word", hint)
             column = columns.get(word)
             if column is None or not word_counts[column]:
                 continue
