@@ -160,7 +160,13 @@ def test_bad_known_labels_are_named(votes: Path, tmp_path: Path) -> None:
         "item,label",
         message="a column item or annotator is missing",
     )
-    refused("annotators", votes, "--init", "nowhere", message="init='nowhere' is not a known initialisation")
+    refused(
+        "annotators",
+        votes,
+        "--init",
+        "nowhere",
+        message="init='nowhere' is not a known initialisation",
+    )
 
 
 def test_nothing_is_written_over_what_is_read(votes: Path, tmp_path: Path) -> None:
