@@ -123,11 +123,13 @@ def _run(work: Callable[..., Any], calls: Iterable[tuple[Any, ...]], threads: in
 
 def over_rows(kernel: Callable[..., Any], indptr: Array, threads: int, *arrays: Any) -> None:
     """Run ``kernel(first, last, *arrays)`` on all rows, in ranges of about equal entries."""
-    n = len(indptr) - 1
-    if threads == 1 or n < 2 or indptr[-1] - indptr[0] < FEW:
+    n, n_entries = len(indptr) - 1, int(indptr[-1] - indptr[0])
+    if threads == 1 or n < 2 or n_entries < FEW:
         kernel(0, n, *arrays)
         return
-    wanted = np.linspace(0, indptr[-1] - indptr[0], threads * PIECES + 1)[1:-1]
+    # handing a range to a thread costs some 30 µs: small mini-batches get one range per thread
+    pieces = max(threads, min(threads * PIECES, n_entries // FEW))
+    wanted = np.linspace(0, n_entries, pieces + 1)[1:-1]
     inner = np.searchsorted(indptr[1:] - indptr[0], wanted, side="right")
     borders = np.unique(np.concatenate(([0], inner, [n])))
     _run(kernel, ((int(a), int(b), *arrays) for a, b in pairwise(borders)), threads)
