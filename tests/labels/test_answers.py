@@ -31,7 +31,7 @@ def end(tmp_path: Path, texts: Any = None, gold: Any = None, **more: Any) -> Lab
     sure = [1, 0.9, 0.5, 0.6, 0.7, 0]
     lines = LinesToLabel(records, None, texts, gold)
     found = summarise_lines(lines, labels, sure, history, "Labels", **more)
-    Propagate().tell(found)
+    Propagate().print_results(found)
     return found
 
 
@@ -71,7 +71,7 @@ def test_classes_that_were_never_learned_may_stand_in_the_file(
     history = History(["a", "b"], np.array([-1, -1]))
     history.record(np.array([0, 1]), np.array([0.5, 0.5]), "body")
     lines = LinesToLabel(records, None, None, ["a", "b"])
-    Propagate().tell(summarise_lines(lines, ["a", "b"], [0.5, 0.5], history, ""))
+    Propagate().print_results(summarise_lines(lines, ["a", "b"], [0.5, 0.5], history, ""))
     out, err = capsys.readouterr()
     assert out == "z\tone\t0.5\nb\ttwo\t0.5\n"
     assert "accuracy 1.000 on 1 line with a gold label, given ones left out\n" in err
