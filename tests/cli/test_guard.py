@@ -18,8 +18,8 @@ from typer.main import get_command
 
 from softcount.cli.app import app
 from softcount.cli.frame import Command, GuardedCommand, make_group
-from softcount.cli.options import Argument, Output
-from softcount.cli.targets import WRITTEN, Plain, Written, option_name, read_marks
+from softcount.cli.options import Argument, Input, Output
+from softcount.cli.targets import PLAIN, WRITTEN, Plain, Written, option_name, read_marks
 from tests.commands import done, refused, run
 from tests.world import ARCHIVE, CALLS, Call, aliases, contents, restore
 
@@ -132,6 +132,31 @@ def test_a_new_command_is_guarded_without_a_word(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert "this is the file of FILE, too" in result.stderr
     assert file.read_text() == "precious"
+
+
+def test_only_files_to_read_count_as_standard_input() -> None:
+    class Show(Command):
+        """Show a file."""
+
+        file: Annotated[str, Argument("What is read.")]
+        other: Annotated[str, Input("What else is read.")] = ""
+        word: Annotated[str, Input("A word.", metavar="WORD", file=PLAIN)] = ""
+        mark: Annotated[str, Input("A mark.", metavar="MARK", parser=str)] = ""
+
+        def run(self) -> None:
+            print("shown")
+
+    class Other(Command):
+        """Do nothing."""
+
+    new = make_group("", {"show": Show, "other": Other})
+    from typer.testing import CliRunner
+
+    result = CliRunner().invoke(new, ["show", "-", "--word", "-", "--mark", "-"])
+    assert (result.exit_code, result.stdout) == (0, "shown\n"), result.stderr
+    result = CliRunner().invoke(new, ["show", "-", "--other", "-"])
+    assert result.exit_code == 2
+    assert "only one file can be standard input" in result.stderr
 
 
 # one by one

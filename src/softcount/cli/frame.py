@@ -107,7 +107,7 @@ class Command:
 
 def refuse_two_of_stdin(*files: str | None) -> None:
     """Raise a usage error if more than one file is standard input (``-``). The framework calls this
-    with all options that name files, after `Command.check`."""
+    with all options that name files to read, after `Command.check`."""
     if files.count("-") > 1:
         raise typer.BadParameter("only one file can be standard input")
 
@@ -297,8 +297,8 @@ def make_callback(command: type[Command]) -> Callable[..., None]:
         with readable_errors(instance.runs_file()):
             instance.check()
             given = vars(instance)
-            inputs = [given[name] for name, (option, _) in attributes.items() if not option.file]
-            refuse_two_of_stdin(*list_names(inputs))
+            read = [name for name, (option, _) in attributes.items() if option.file is None]
+            refuse_two_of_stdin(*list_names([given[name] for name in read]))
             instance.run()
 
     annotations = {"context": typer.Context, "return": None}

@@ -50,7 +50,8 @@ class Option:
     ``choices``        the permitted words
     ``parser``         function from the text typed to the value
     ``metavar``        placeholder of the value in --help; default FILE for text and paths
-    ``file``           what a text or path names, if not a file to read: see `targets`
+    ``file``           what a text or path names, if not a file to read: see `targets`; text for a
+                       parser names no file
     ``learns``         whether it has no effect on a model that is fitted already, so that it cannot
                        be combined with --load; None: if it is listed under Model or Learning
     ``hidden``         whether --help leaves it out
@@ -71,8 +72,9 @@ class Option:
         hidden: bool = False,
     ) -> None:
         self.help, self.flags, self.panel, self.hidden = help, flags, panel, hidden
-        self.least, self.most, self.file = least, most, file
+        self.least, self.most = least, most
         self.parser = choose_from(choices) if choices else parser
+        self.file = PLAIN if file is None and self.parser is not None else file
         self.metavar = metavar or ("NAME" if choices else None)
         self.learns = panel in ("Model", "Learning") if learns is None else learns
 
@@ -83,7 +85,7 @@ class Option:
         settings |= {"min": self.least, "max": self.most}
         marks = [] if self.file is None else [self.file]
         if self.parser is not None:
-            kind, settings["parser"], marks = str | None, self.parser, marks or [PLAIN]
+            kind, settings["parser"] = str | None, self.parser
         elif self.file != PLAIN and {kind, *get_args(kind)} & {str, Path}:
             settings["metavar"] = self.metavar or "FILE"
         if self.panel == "Arguments":
