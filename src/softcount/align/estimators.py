@@ -10,7 +10,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, fields, replace
-from os import PathLike
 from typing import Any, ClassVar, NamedTuple, Self, Unpack, get_args
 
 import numpy as np
@@ -77,14 +76,7 @@ from softcount.core.errors import (
 )
 from softcount.core.estimator import Estimator, FitOptions, all_or_nothing
 from softcount.core.fit import WarmStart
-from softcount.core.store import (
-    AGAIN,
-    convert_errors,
-    merge_settings,
-    numbers,
-    plain_settings,
-    strings,
-)
+from softcount.core.store import AGAIN, numbers
 from softcount.core.theory import Decomposition
 from softcount.core.types import Array, EStep, Fit, FloatArray, IntArray, Params
 from softcount.families.base import check_start
@@ -105,7 +97,7 @@ LinkMatrices = Iterator[tuple[LinkBlock, FloatArray]]
 """Blocks of pairs, and a value for each of their links; valid until the next block is requested."""
 
 
-class BaseAligner(Estimator):
+class BaseAligner(store.Saveable, Estimator):
     """Base class of directional and bidirectional aligners.
 
     ``reversed_``  whether source and target of the training pairs were exchanged: a flag for
@@ -191,36 +183,15 @@ class BaseAligner(Estimator):
         return float(self.score_samples(pairs).mean())
 
     # files
-    def save(self, path: str | PathLike[str]) -> None:
-        """Save the model to a file, for `softcount.load`. Settings that are code are not saved."""
-        self._require_fit()
+    def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
         arrays, words = self._pack()
-        meta = {"settings": plain_settings(self), "words": words, "turned": self.reversed_}
-        store.write(path, type(self).__name__, arrays, meta, self.signature_)
+        return arrays, {"words": words, "turned": self.reversed_}
 
-    @classmethod
-    def load(cls, path: str | PathLike[str], **given: Any) -> Self:
-        """Load a model written by `save`; ``given`` are settings that cannot be saved."""
-        return cls.restore(store.read(path, cls.__name__), **given)
-
-    @classmethod
-    def restore(cls, stored: store.Stored, **given: Any) -> Self:
-        """Rebuild a model from the contents of a file (see `softcount.load`)."""
-        settings = merge_settings(cls, stored, given)
-
-        def make() -> Any:
-            model = cls(**settings)
-            model.signature_ = stored.signature
-            model.reversed_ = bool(stored.meta.get("turned", False))
-            for words in stored.meta["words"]:
-                strings(words, len(words), "words")
-                if len(set(words)) != len(words):
-                    raise StoreError("the vocabulary contains a word twice", AGAIN)
-            source, target = map(Vocabulary, stored.meta["words"])
-            model._unpack(stored, (source, target))
-            return model
-
-        return convert_errors(cls, make)
+    def unpack(self, stored: store.Stored, given: Mapping[str, Any]) -> None:
+        self.signature_ = stored.signature
+        self.reversed_ = bool(stored.meta.get("turned", False))
+        source, target = (Vocabulary(store.vocabulary(words)) for words in stored.meta["words"])
+        self._unpack(stored, (source, target))
 
     @abstractmethod
     def _pack(self) -> tuple[dict[str, Array], list[list[str]]]:

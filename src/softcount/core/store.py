@@ -14,7 +14,7 @@ import os
 import stat
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
@@ -237,6 +237,14 @@ def strings(given: Any, n: int, what: str) -> Array | None:
     return np.array(given, dtype=object)
 
 
+def vocabulary(given: Any) -> list[str]:
+    """Check for a list of distinct strings and return it."""
+    strings(given, len(given), "words")
+    if len(set(given)) != len(given):
+        raise StoreError("the vocabulary contains a word twice", AGAIN)
+    return given  # type: ignore[no-any-return]
+
+
 def numbers(
     stored: Stored, name: str, shape: tuple[int | None, ...], most: float = np.inf
 ) -> Array:
@@ -258,17 +266,16 @@ def numbers(
     return array
 
 
-# Estimators that can be saved: their tables, their parameters, and facts about their data.
+# Models that can be saved.
 
 
 class Saveable:
-    """Mixin for estimators that can be saved."""
+    """Mixin for models that can be saved: their settings, and what `stored` returns."""
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a file, for `softcount.load`. Settings that are code are left out."""
-        self._require_fit()  # type: ignore[attr-defined]
-        stored = content(self, *self.stored())
-        write(path, stored.kind, stored.arrays, stored.meta, stored.signature)
+        content = self.content()
+        write(path, content.kind, content.arrays, content.meta, content.signature)
 
     @classmethod
     def load(cls, path: str | PathLike[str], **given: Any) -> Self:
@@ -277,29 +284,72 @@ class Saveable:
 
     @classmethod
     def restore(cls, stored: Stored, **given: Any) -> Self:
-        """Make a model from the contents of a file (see `softcount.load`)."""
-        return restore(cls, stored, given)
+        """Make a model from the contents of a file (see `softcount.load`).
+
+        Whatever is wrong with the file, a `StoreError` is raised.
+        """
+        settings = merge_settings(cls, stored, given)
+
+        def make() -> Any:
+            model = cls(**settings)
+            model.unpack(stored, given)
+            return model
+
+        return convert_errors(cls, make)
+
+    def content(self) -> Stored:
+        """Collect the contents of the file of the fitted model."""
+        self._require_fit()  # type: ignore[attr-defined]
+        arrays, facts = self.stored()
+        meta = {"settings": plain_settings(self), **facts}
+        return Stored(type(self).__name__, arrays, meta, self.signature_)  # type: ignore[attr-defined]
+
+    def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        """Return arrays and metadata that a file must hold besides settings."""
+        raise NotImplementedError
+
+    def unpack(self, stored: Stored, given: Mapping[str, Any]) -> None:
+        """Set the attributes of a fitted model from the contents of a file."""
+        raise NotImplementedError
+
+
+class SaveableTables(Saveable):
+    """Mixin for estimators that can be saved: their tables, and facts about their columns."""
+
+    def content(self) -> Stored:
+        content = super().content()
+        model: Any = self
+        names = getattr(model, "feature_names_in_", None)
+        meta = {
+            "settings": content.meta["settings"],
+            "n_features": int(model.n_features_in_),
+            "feature_names": None if names is None else list(names),
+            **content.meta,
+        }
+        tables = {TABLE + name: table for name, table in model.raw_params_.items()}
+        return replace(content, arrays={**tables, **content.arrays}, meta=meta)
 
     def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
         """Return arrays and metadata that a file must hold besides tables and settings."""
         return {}, {}
 
+    def unpack(self, stored: Stored, given: Mapping[str, Any]) -> None:
+        model: Any = self
+        n_features = stored.meta["n_features"]
+        if not isinstance(n_features, int) or n_features < 1:
+            raise StoreError(f"{n_features!r} is no number of columns", AGAIN)
+        model.n_features_in_ = n_features
+        names = strings(stored.meta["feature_names"], n_features, "names of columns")
+        if names is not None:
+            model.feature_names_in_ = names
+        # shapes are checked before anything of the size that the settings claim is allocated
+        model.core_ = self.rebuild(stored, given)
+        model.raw_params_ = _tables(model.core_.families, stored)
+        model.signature_ = stored.signature
+
     @abstractmethod
     def rebuild(self, stored: Stored, given: Mapping[str, Any]) -> Any:
         """Restore attributes from what `stored` wrote; return the core of the tables."""
-
-
-def content(model: Any, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> Stored:
-    """Collect the contents of the file of a fitted model."""
-    names = getattr(model, "feature_names_in_", None)
-    meta = {
-        "settings": plain_settings(model),
-        "n_features": int(model.n_features_in_),
-        "feature_names": None if names is None else list(names),
-        **facts,
-    }
-    tables = {TABLE + name: table for name, table in model.raw_params_.items()}
-    return Stored(type(model).__name__, {**tables, **arrays}, meta, model.signature_)
 
 
 def plain_settings(model: Any) -> dict[str, Any]:
@@ -328,32 +378,10 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, str | int | float) else LEFT_OUT
 
 
-def restore(cls: type[M], stored: Stored, given: Mapping[str, Any]) -> M:
-    """Make a model from a file; raise a `StoreError` whatever is wrong with the file."""
-    settings = merge_settings(cls, stored, given)
-
-    def make() -> M:
-        model: Any = cls(**settings)
-        n_features = stored.meta["n_features"]
-        if not isinstance(n_features, int) or n_features < 1:
-            raise StoreError(f"{n_features!r} is no number of columns", AGAIN)
-        model.n_features_in_ = n_features
-        names = strings(stored.meta["feature_names"], n_features, "names of columns")
-        if names is not None:
-            model.feature_names_in_ = names
-        # shapes are checked before anything of the size that the settings claim is allocated
-        model.core_ = model.rebuild(stored, given)
-        model.raw_params_ = _tables(model.core_.families, stored)
-        model.signature_ = stored.signature
-        return model  # type: ignore[no-any-return]
-
-    return convert_errors(cls, make)
-
-
-def convert_errors(cls: type[M], made: Callable[[], M]) -> M:
-    """Call ``made``, which makes a model from a file; convert its errors to a `StoreError`."""
+def convert_errors(cls: type[M], make: Callable[[], M]) -> M:
+    """Call ``make``, which makes a model from a file; convert its errors to a `StoreError`."""
     try:
-        return made()
+        return make()
     except StoreError:
         raise
     except (

@@ -58,7 +58,7 @@ class GrammarPosterior(NamedTuple):
     rules: dict[str, float]
 
 
-class PCFG(PCFGParameters, store.Saveable, Estimator):
+class PCFG(PCFGParameters, store.SaveableTables, Estimator):
     """A probabilistic context-free grammar: p(tree) is the product of its rule probabilities.
 
     p(tree, words) = p(root) Π p(right side | left side), over all rules of the tree. Probabilities
@@ -426,11 +426,9 @@ class PCFG(PCFGParameters, store.Saveable, Estimator):
     def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
         return self.core_.stored()
 
-    @classmethod
-    def restore(cls, stored: store.Stored, **given: Any) -> Self:
-        model = super().restore(stored, **given)
-        model._set_unseen_words()
-        return model
+    def unpack(self, stored: store.Stored, given: Mapping[str, Any]) -> None:
+        super().unpack(stored, given)
+        self._set_unseen_words()
 
     def rebuild(self, stored: store.Stored, given: Mapping[str, Any]) -> Grammar:
         symbols = DenseSymbols.from_stored(stored)

@@ -299,7 +299,7 @@ class MarkovModel(MarkovParameters, Estimator):
             yield np.array(states), rng
 
 
-class HMM(store.Saveable, HMMParameters, MarkovModel):
+class HMM(store.SaveableTables, HMMParameters, MarkovModel):
     """A hidden Markov model of words: a Markov chain of hidden states, each emitting a word.
 
     p(w, z) = p(z_1) Π p(z_i | z_{i−1}) Π p(w_i | z_i) p(end | z_n) (Rabiner 1989).
@@ -537,11 +537,9 @@ class HMM(store.Saveable, HMMParameters, MarkovModel):
         facts = {"words": list(self._vocabulary.words), "tags": list(self._tags.names)}
         return {"often": self._frequencies}, {**facts, "n_states": int(self._tags.n_states)}
 
-    @classmethod
-    def restore(cls, stored: store.Stored, **given: Any) -> Self:
-        model = super().restore(stored, **given)
-        model._estimate_unseen()
-        return model
+    def unpack(self, stored: store.Stored, given: Mapping[str, Any]) -> None:
+        super().unpack(stored, given)
+        self._estimate_unseen()
 
     def rebuild(self, stored: store.Stored, given: Mapping[str, Any]) -> HMMCore:
         n = self.n_features_in_
@@ -578,7 +576,7 @@ def _names_rows(given: Any) -> bool:
     return bool(rows)
 
 
-class GaussianHMM(store.Saveable, GaussianHMMParameters, MarkovModel):
+class GaussianHMM(store.SaveableTables, GaussianHMMParameters, MarkovModel):
     """A hidden Markov model of vectors: p(x_i | z_i = k) = N(x_i; μ_k, Σ_k).
 
     ``n_components``  number of states; None: the number of tags

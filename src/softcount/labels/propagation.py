@@ -38,7 +38,7 @@ from softcount.core.errors import DataError, LearnerError, StoreError, brief
 from softcount.core.estimate import NUMBER, Estimate, announce, estimate_rows
 from softcount.core.estimator import all_or_nothing
 from softcount.core.parameters import check_parameters, generator
-from softcount.core.store import AGAIN, Saveable, Stored, numbers, strings
+from softcount.core.store import AGAIN, SaveableTables, Stored, numbers, strings
 from softcount.core.types import Array, BoolArray, FloatArray, IntArray
 from softcount.core.verdict import Verdict
 from softcount.kernels.threads import single_threaded, usable_cpus
@@ -359,7 +359,7 @@ def _largest_entries(X: Any) -> FloatArray:
     return np.asarray(largest.toarray() if sparse.issparse(largest) else largest).reshape(-1)
 
 
-class LabelPropagation(PropagationParameters, Saveable, SemiSupervisedClassifier):
+class LabelPropagation(PropagationParameters, SaveableTables, SemiSupervisedClassifier):
     """Label propagation on a neighbour graph: each unlabelled item gets the weighted mean of
     its neighbours' labels (Zhu & Ghahramani 2002; Zhu, Ghahramani & Lafferty 2003).
 

@@ -35,7 +35,7 @@ the class with the fewest impossible words wins, instead of none."""
 WEIGHTS = "sample_weight is the number of times each item counts"
 
 
-class Mixture(store.Saveable, Estimator, BaseEstimator):  # type: ignore[misc]
+class Mixture(store.SaveableTables, Estimator, BaseEstimator):  # type: ignore[misc]
     """Base of mixture estimators; subclasses define how data are read and the class emissions."""
 
     core_: MixtureCore

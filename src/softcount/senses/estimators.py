@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from os import PathLike
 from typing import Any, Self, Unpack
 
 import numpy as np
@@ -116,7 +115,7 @@ def choose_examples(
     return tuple(texts)
 
 
-class SenseInducer(SenseInducerParameters, HasLearner, BaseEstimator):  # type: ignore[misc]
+class SenseInducer(SenseInducerParameters, store.Saveable, HasLearner, BaseEstimator):  # type: ignore[misc]
     """Word sense induction: clusters the occurrences of a word into senses (Schütze 1998).
 
     Each occurrence is represented by the bag of words around it, and a mixture with
@@ -275,7 +274,7 @@ class SenseInducer(SenseInducerParameters, HasLearner, BaseEstimator):  # type: 
         )
 
     # fitted attributes
-    def _require_mixture(self) -> Clusterer:
+    def _require_fit(self) -> Clusterer:
         if not hasattr(self, "mixture_"):
             raise NotFittedError("this SenseInducer has not been fitted: call fit first")
         return self.mixture_
@@ -283,67 +282,67 @@ class SenseInducer(SenseInducerParameters, HasLearner, BaseEstimator):  # type: 
     @property
     def labels_(self) -> IntArray:
         """The sense of each training occurrence."""
-        return self._require_mixture().labels_
+        return self._require_fit().labels_
 
     @property
     def weights_(self) -> FloatArray:
         """The probability of each sense."""
-        return self._require_mixture().weights_
+        return self._require_fit().weights_
 
     @property
     def params_(self) -> dict[str, Array]:
         """The parameters of the mixture."""
-        return self._require_mixture().params_
+        return self._require_fit().params_
 
     @property
     def fit_(self) -> Fit:
         """The record of the mixture's fit."""
-        return self._require_mixture().fit_
+        return self._require_fit().fit_
 
     @property
     def trace_(self) -> Trace:
         """The best run, step by step."""
-        return self._require_mixture().trace_
+        return self._require_fit().trace_
 
     @property
     def verdict_(self) -> Verdict:
         """How the best run ended, as a sentence."""
-        return self._require_mixture().verdict_
+        return self._require_fit().verdict_
 
     @property
     def signature_(self) -> str:
         """One line that identifies the run, for citing it."""
-        return self._require_mixture().signature_
+        return self._require_fit().signature_
 
     def decompose(
         self, sentences: Any, params: Any, at: Any = None, *, positions: Positions = None
     ) -> Decomposition:
         """Decompose the log-likelihood of the mixture of contexts, which shows why EM never
         decreases it: see `softcount.decompose`."""
-        mixture = self._require_mixture()
+        mixture = self._require_fit()
         return mixture.decompose(self._encode(sentences, positions), params, at)
 
     # inference for sentences
     def occurrences(self, sentences: Any, *, positions: Positions = None) -> list[Occurrence]:
         """Locate the word: one occurrence for each row of `predict` and `predict_proba`."""
-        self._require_mixture()
+        self._require_fit()
         return _locate(sentences, self.forms_, positions)[1]
 
     def predict(self, sentences: Any, *, positions: Positions = None) -> IntArray:
         """Return the most probable sense of each occurrence, in the order of `occurrences`."""
-        mixture, x = self._require_mixture(), self._encode(sentences, positions)
+        mixture, x = self._require_fit(), self._encode(sentences, positions)
         return mixture.predict(x) if x.shape[0] else np.zeros(0, np.int64)
 
     def predict_proba(self, sentences: Any, *, positions: Positions = None) -> FloatArray:
         """Return the posterior of each sense for each occurrence, (occurrences, senses)."""
-        mixture, x = self._require_mixture(), self._encode(sentences, positions)
+        mixture, x = self._require_fit(), self._encode(sentences, positions)
         return mixture.predict_proba(x) if x.shape[0] else np.zeros((0, self.n_components))
 
     transform = predict_proba
 
     def score_samples(self, sentences: Any, *, positions: Positions = None) -> FloatArray:
         """Return log p(context) of each occurrence."""
-        mixture, x = self._require_mixture(), self._encode(sentences, positions)
+        mixture, x = self._require_fit(), self._encode(sentences, positions)
         return mixture.score_samples(x) if x.shape[0] else np.zeros(0)
 
     def score(self, sentences: Any, y: Any = None, *, positions: Positions = None) -> float:
@@ -357,60 +356,45 @@ class SenseInducer(SenseInducerParameters, HasLearner, BaseEstimator):  # type: 
 
     def generate(self, n: int = 1, random_state: Any = 0) -> Any:
         """Draw new contexts: bags as lists of words; with ``svd``, points."""
-        drawn = self._require_mixture().generate(n, random_state)
+        drawn = self._require_fit().generate(n, random_state)
         if self.space_ is not None:
             return drawn
         return [np.repeat(self.vocabulary_, row.astype(int)).tolist() for row in drawn.toarray()]
 
     # files: the mixture, and the mapping from contexts to its input
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the model to a file, for `softcount.load`."""
-        mixture = store.content(self._require_mixture(), *self.mixture_.stored())
+    def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        mixture = self.mixture_.content()
         arrays = {MIXTURE + name: array for name, array in mixture.arrays.items()}
         if self.space_ is not None:
             arrays |= {IDF: self.space_.idf, AXES: self.space_.axes}
-        meta = {
-            "settings": store.plain_settings(self),
+        return arrays, {
             "forms": None if self.forms_ is None else sorted(self.forms_),
             "vocabulary": self.vocabulary_.tolist(),
             "senses": [[s.number, s.share, s.words, s.examples] for s in self.senses_],
             "mixture": mixture.meta,
         }
-        store.write(path, type(self).__name__, arrays, meta, self.signature_)
 
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> Self:
-        """Read a model that `save` wrote."""
-        return cls.restore(store.read(path, cls.__name__))
-
-    @classmethod
-    def restore(cls, stored: Stored, **given: Any) -> Self:
-        """Rebuild a model from the content of a file (see `softcount.load`)."""
-        return store.convert_errors(cls, lambda: cls._restore(stored, given))
-
-    @classmethod
-    def _restore(cls, stored: Stored, given: dict[str, Any]) -> Self:
+    def unpack(self, stored: Stored, given: Mapping[str, Any]) -> None:
         meta = stored.meta
-        model = cls(**{**meta["settings"], **given})
-        model._check_settings()
+        self._check_settings()
         V, forms = len(meta["vocabulary"]), meta["forms"]
-        model.vocabulary_ = strings(meta["vocabulary"], V, "words")  # type: ignore[assignment]
-        model.forms_ = None if forms is None else frozenset(strings(forms, len(forms), "forms"))  # type: ignore[arg-type]
-        model.space_, n_features = None, V
-        if model.svd is not None:
+        self.vocabulary_ = strings(meta["vocabulary"], V, "words")  # type: ignore[assignment]
+        self.forms_ = None if forms is None else frozenset(strings(forms, len(forms), "forms"))  # type: ignore[arg-type]
+        self.space_, n_features = None, V
+        if self.svd is not None:
             axes = numbers(stored, AXES, (None, V))
-            model.space_, n_features = SemanticSpace(numbers(stored, IDF, (V,)), axes), len(axes)
-        kind = type(model._make_mixture())
+            self.space_, n_features = SemanticSpace(numbers(stored, IDF, (V,)), axes), len(axes)
+        kind = type(self._make_mixture())
         arrays = {
             name.removeprefix(MIXTURE): array
             for name, array in stored.arrays.items()
             if name.startswith(MIXTURE)
         }
         mixture = kind.restore(Stored(kind.__name__, arrays, meta["mixture"], stored.signature))
-        if (mixture.n_features_in_, mixture.n_components) != (n_features, model.n_components):
+        if (mixture.n_features_in_, mixture.n_components) != (n_features, self.n_components):
             raise StoreError("the mixture in the file does not match its settings", AGAIN)
-        model.mixture_ = mixture
-        model.senses_ = [
+        self.mixture_ = mixture
+        self.senses_ = [
             Sense(
                 int(number),
                 float(share),
@@ -419,7 +403,6 @@ class SenseInducer(SenseInducerParameters, HasLearner, BaseEstimator):  # type: 
             )
             for number, share, words, examples in meta["senses"]
         ]
-        return model
 
 
 def _locate(

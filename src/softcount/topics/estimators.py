@@ -56,7 +56,7 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
     DocumentReader,
-    store.Saveable,
+    store.SaveableTables,
     Estimator,
     BaseEstimator,  # type: ignore[misc]
 ):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from itertools import islice
-from os import PathLike
 from types import SimpleNamespace
 from typing import Any, Self
 
@@ -14,7 +13,7 @@ from scipy import sparse
 from softcount.core import store
 from softcount.core.errors import LearnerError, StoreError
 from softcount.core.parameters import check_whole
-from softcount.core.store import AGAIN, convert_errors, numbers, strings
+from softcount.core.store import AGAIN, convert_errors, numbers
 from softcount.translate.language_model import LanguageModel, split_words
 from softcount.translate.parameters import SearchSettings
 from softcount.translate.search import (
@@ -39,7 +38,7 @@ PATHS_PER_TRANSLATION = 50
 """Lattice paths examined per translation of an n-best list: many paths yield the same words."""
 
 
-class Translator:
+class Translator(store.Saveable):
     """Noisy-channel translator: Ŷ = argmax P(X | Y) P(Y) (Brown et al. 1990).
 
     X is in the language of the aligner's target side and Y in that of its source side, because an
@@ -180,10 +179,9 @@ class Translator:
             tuple(words), float(score), float(channel), language, distortion, tuple(sorted(links))
         )
 
-    # files
-    def save(self, path: str | PathLike[str]) -> None:
-        """Save table, language model and settings to a file, for `softcount.load`."""
-        channel, language = self.channel_, self.language_model._content()
+    # files: the table, the language model and the settings of the search
+    def content(self) -> store.Stored:
+        channel, language = self.channel_, self.language_model.content()
         table = channel.columns
         arrays = {TABLE + name: getattr(table, name) for name in ("data", "indices", "indptr")}
         arrays |= {LANGUAGE + name: array for name, array in language.arrays.items()}
@@ -193,23 +191,13 @@ class Translator:
             "target_words": list(channel.targets),
             "language": language.meta,
         }
-        store.write(path, type(self).__name__, arrays, meta, language.signature)
+        return store.Stored(type(self).__name__, arrays, meta, language.signature)
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> Self:
-        """Load a translator written by `save`."""
-        return cls.restore(store.read(path, cls.__name__))
-
-    @classmethod
-    def restore(cls, stored: store.Stored) -> Self:
-        """Rebuild a translator from the contents of a file (see `softcount.load`)."""
-
+    def restore(cls, stored: store.Stored) -> Self:  # type: ignore[override]  # all is in the file
         def make() -> Any:
-            sources, targets = stored.meta["source_words"], stored.meta["target_words"]
-            for words in (sources, targets):
-                strings(words, len(words), "words")
-                if len(set(words)) != len(words):
-                    raise StoreError("the vocabulary contains a word twice", AGAIN)
+            sources = store.vocabulary(stored.meta["source_words"])
+            targets = store.vocabulary(stored.meta["target_words"])
             data = numbers(stored, TABLE + "data", (None,))
             indices, indptr = (stored.arrays[TABLE + name] for name in ("indices", "indptr"))
             if any(part.dtype.kind != "i" for part in (indices, indptr)):

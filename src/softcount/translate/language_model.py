@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate, chain, count, pairwise
-from os import PathLike
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -22,7 +21,7 @@ from softcount.core.errors import DataError, LearnerError, StoreError, brief
 from softcount.core.estimate import NUMBER, Estimate, count_bytes, make_estimate
 from softcount.core.estimator import SklearnContract
 from softcount.core.parameters import check_parameters, check_whole
-from softcount.core.store import AGAIN, convert_errors, numbers, plain_settings, strings
+from softcount.core.store import AGAIN, numbers
 from softcount.core.types import Array, BoolArray, FloatArray, IntArray
 from softcount.core.warnings import warn_of_ignored
 from softcount.kernels.jit import njit
@@ -336,7 +335,7 @@ def _is_trie(ngrams: NGrams, n_words: int, order: int) -> bool:
     )
 
 
-class LanguageModel(LanguageModelParameters, SklearnContract):
+class LanguageModel(LanguageModelParameters, store.Saveable, SklearnContract):
     """An n-gram language model with interpolated Kneser–Ney smoothing.
 
     p(w_1 … w_m) = Π_i p(w_i | w_{i-n+1} … w_{i-1}), with <s> before the first word and </s> as the
@@ -493,45 +492,22 @@ class LanguageModel(LanguageModelParameters, SklearnContract):
             raise NotFittedError("this LanguageModel has not been fitted: call fit first")
 
     # files
-    def save(self, path: str | PathLike[str]) -> None:
-        """Save the model to a file, for `softcount.load`."""
-        self._require_fit()
-        held = self._content()
-        store.write(path, held.kind, held.arrays, held.meta, held.signature)
+    def stored(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        return {**self._ngrams._asdict(), "discounts": self.discounts_}, {"words": self.words_}
 
-    def _content(self) -> store.Stored:
-        """Return the contents of the file of a fitted model."""
-        arrays = {**self._ngrams._asdict(), "discounts": self.discounts_}
-        meta = {"settings": plain_settings(self), "words": self.words_}
-        return store.Stored(type(self).__name__, arrays, meta, self.signature_)
-
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> Self:
-        """Load a model written by `save`."""
-        return cls.restore(store.read(path, cls.__name__))
-
-    @classmethod
-    def restore(cls, stored: store.Stored) -> Self:
-        """Rebuild a model from the contents of a file (see `softcount.load`)."""
-
-        def make() -> Any:
-            model = cls(**stored.meta["settings"])
-            check_parameters(model)
-            words = stored.meta["words"]
-            strings(words, len(words), "words")
-            if tuple(words[: len(MARKS)]) != MARKS or len(set(words)) != len(words):
-                raise StoreError("the words are not those of a language model", AGAIN)
-            for name in NGrams._fields:
-                array = stored.arrays[name]
-                if array.ndim != 1 or array.dtype != np.int64 or array.min(initial=0) < 0:
-                    raise StoreError(f"{name!r} is not a list of non-negative integers", AGAIN)
-            ngrams = NGrams(*(np.asarray(stored.arrays[name]) for name in NGrams._fields))
-            if not _is_trie(ngrams, len(words), model.order):
-                raise StoreError("the n-grams are inconsistent", AGAIN)
-            discounts = numbers(stored, "discounts", (model.order, 3))
-            if not are_usable(discounts):
-                raise StoreError("the discounts are invalid", AGAIN)
-            model._keep(words, ngrams, discounts, stored.signature)
-            return model
-
-        return convert_errors(cls, make)
+    def unpack(self, stored: store.Stored, given: Mapping[str, Any]) -> None:
+        check_parameters(self)
+        words = store.vocabulary(stored.meta["words"])
+        if tuple(words[: len(MARKS)]) != MARKS:
+            raise StoreError("the words are not those of a language model", AGAIN)
+        for name in NGrams._fields:
+            array = stored.arrays[name]
+            if array.ndim != 1 or array.dtype != np.int64 or array.min(initial=0) < 0:
+                raise StoreError(f"{name!r} is not a list of non-negative integers", AGAIN)
+        ngrams = NGrams(*(np.asarray(stored.arrays[name]) for name in NGrams._fields))
+        if not _is_trie(ngrams, len(words), self.order):
+            raise StoreError("the n-grams are inconsistent", AGAIN)
+        discounts = numbers(stored, "discounts", (self.order, 3))
+        if not are_usable(discounts):
+            raise StoreError("the discounts are invalid", AGAIN)
+        self._keep(words, ngrams, discounts, stored.signature)
