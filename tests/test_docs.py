@@ -100,10 +100,21 @@ def test_command(command: str, printed: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
-def test_example(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_example(
+    path: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [str(path)])
-    runpy.run_path(str(path), run_name="__main__")
+    try:
+        runpy.run_path(str(path), run_name="__main__")
+    except SystemExit as end:  # an example whose corpus is not at hand says so, and leaves with 0
+        said = capsys.readouterr().out
+        if end.code or not said.startswith("skipped: "):
+            raise
+        pytest.skip(said.removeprefix("skipped: ").strip())
 
 
 def test_a_wrong_promise_is_noticed() -> None:
