@@ -352,7 +352,7 @@ def test_few_states_have_all_transitions_with_figures(k: int) -> None:
 def test_the_page_says_what_its_graph_shows() -> None:
     words, _ = tagged_text()
     few = sc.hmm.tagging_report(HMM(2).fit(words), words)
-    assert "All transitions with a probability of 0.01" in few
+    assert "Transitions with a probability of at least 0.01" in few
     many = sc.hmm.tagging_report(HMM(FEW + 1).fit(words), words[:1])
     assert "2 likeliest transitions" in many
     assert "words of 1 sentence." in many

@@ -1,6 +1,6 @@
 """All code of this package that is written in LLVM's own instructions: sums over vectors.
 
-LLVM does not vectorise a sum without leave to reorder it, and that leave (fastmath) makes the
+LLVM does not vectorise a sum unless it may reorder it, and allowing that (fastmath) makes the
 result depend on the machine's vector width. So the order of every sum is written down here, `WIDTH`
 lanes at a time: the same bits on every machine, at the speed of its widest registers.
 
@@ -160,12 +160,12 @@ def _smaller(builder: Any, left: Any, right: Any) -> Any:
     return builder.select(builder.fcmp_ordered("<", left, right), left, right)
 
 
-def _added(builder: Any, left: Any, right: Any) -> Any:
+def _add(builder: Any, left: Any, right: Any) -> Any:
     return builder.fadd(left, right)
 
 
-def _fused(builder: Any, left: Any, right: Any, more: Any) -> Any:
-    """left · right + more, rounded once: faster, and as exact on every machine."""
+def _multiply_add(builder: Any, left: Any, right: Any, more: Any) -> Any:
+    """Compute left · right + more, rounded once: faster, with the same bits on every machine."""
     kind = ir.FunctionType(left.type, [left.type] * 3)
     is_vector = isinstance(left.type, ir.VectorType)
     element = left.type.element if is_vector else left.type
@@ -180,7 +180,7 @@ def _largest(builder: Any, factor: Any, value: Any, before: Any) -> Any:
     return _larger(builder, builder.fmul(factor, value), before)
 
 
-def _fold(builder: Any, vector: Any, combine: Callable[[Any, Any, Any], Any] = _added) -> Any:
+def _fold(builder: Any, vector: Any, combine: Callable[[Any, Any, Any], Any] = _add) -> Any:
     """All lanes combined into one number, by halving."""
     width = WIDTH
     while width > 1:
@@ -276,7 +276,7 @@ class _Matrix(_Array):
         self.base = self.row(first)
 
     def as_table(self, row: Any, n_vectors: Any) -> None:
-        """See but one row of the matrix: a table whose own rows lie one after the other."""
+        """Use one row of the matrix as a table, whose rows follow one another within it."""
         self.base, self.n_vectors = self.row(row), n_vectors
 
     def element(self, start: Any, k: Any) -> Any:
@@ -367,7 +367,7 @@ def _multiply(
 # One row at a time.
 
 
-@vectorised(lambda builder, a: _fused(builder, a.left, a.right, a.more))
+@vectorised(lambda builder, a: _multiply_add(builder, a.left, a.right, a.more))
 def fma(left: float, right: float, more: float) -> float:
     """left · right + more, rounded once; the twin rounds twice, and all other twins call `fma`."""
     return left * right + more
@@ -417,7 +417,7 @@ def _emit_row_dot(builder: Any, a: Arguments) -> Any:
     def block(first: Any, count: int) -> None:
         for place, total in zip(_places(builder, first, count), sums[:count], strict=True):
             x, y = a.left.load_vector(here, place), a.right.load_vector(there, place)
-            builder.store(_fused(builder, x, y, builder.load(total)), total)
+            builder.store(_multiply_add(builder, x, y, builder.load(total)), total)
 
     _in_blocks(builder, a.left.n_vectors, block, _UNROLL)
     first, second, third, fourth = (builder.load(total) for total in sums)
@@ -440,7 +440,7 @@ def _emit_add_scaled_row(builder: Any, a: Arguments) -> None:
     def block(first: Any, count: int) -> None:
         for place in _places(builder, first, count):
             more, before = a.rows.load_vector(there, place), a.out.load_vector(here, place)
-            a.out.store_vector(_fused(builder, factor, more, before), here, place)
+            a.out.store_vector(_multiply_add(builder, factor, more, before), here, place)
 
     _in_blocks(builder, a.out.n_vectors, block, _UNROLL)
 
@@ -619,8 +619,10 @@ def _define_weighted_rows(join: Any, height: int = 1) -> Any:
     return plain
 
 
-weighted_sum = vectorised(_emit_weighted_rows(_fused), "weighted_sum")(_define_weighted_rows(fma))
-weighted_sum_two = vectorised(_emit_weighted_rows(_fused, 2), "weighted_sum_two")(
+weighted_sum = vectorised(_emit_weighted_rows(_multiply_add), "weighted_sum")(
+    _define_weighted_rows(fma)
+)
+weighted_sum_two = vectorised(_emit_weighted_rows(_multiply_add, 2), "weighted_sum_two")(
     _define_weighted_rows(fma, 2)
 )
 weighted_max = vectorised(_emit_weighted_rows(_largest), "weighted_max")(
@@ -687,13 +689,13 @@ def _define_weighted_times(join: Any, keep_product: bool = True) -> Any:
     return plain
 
 
-weighted_sum_times = vectorised(_emit_weighted_times(_fused), "weighted_sum_times")(
+weighted_sum_times = vectorised(_emit_weighted_times(_multiply_add), "weighted_sum_times")(
     _define_weighted_times(fma)
 )
 weighted_max_times = vectorised(_emit_weighted_times(_largest), "weighted_max_times")(
     _define_weighted_times(_keep_larger)
 )
-weighted_sum_dot = vectorised(_emit_weighted_times(_fused, False), "weighted_sum_dot")(
+weighted_sum_dot = vectorised(_emit_weighted_times(_multiply_add, False), "weighted_sum_dot")(
     _define_weighted_times(fma, False)
 )
 
@@ -709,7 +711,7 @@ def _emit_add_outer(builder: Any, a: Arguments) -> None:
             at = builder.add(a.w, builder.mul(loop.index, a.step))
             weight = _splat(builder, a.weights.load(at))
             for place, value in zip(places, values, strict=True):
-                total = _fused(builder, weight, value, out.load_vector(start, place))
+                total = _multiply_add(builder, weight, value, out.load_vector(start, place))
                 out.store_vector(total, start, place)
 
     _in_blocks(builder, out.n_vectors, block, _LISTED_VECTORS)
@@ -734,7 +736,7 @@ def _emit_shifted_dots(builder: Any, a: Arguments) -> None:
         for q, total in enumerate(sums):
             at = builder.add(builder.mul(_const(q), right.n_vectors), loop.index)
             y = right.load_vector(there, at)
-            builder.store(_fused(builder, x, y, builder.load(total)), total)
+            builder.store(_multiply_add(builder, x, y, builder.load(total)), total)
     for q, total in enumerate(sums):
         a.out.store(_fold(builder, builder.load(total)), _const(q))
 
@@ -800,7 +802,7 @@ def _define_multiply_panels(join: Any) -> Any:
     return plain
 
 
-multiply_panels = vectorised(_emit_multiply_panels(_fused), "multiply_panels")(
+multiply_panels = vectorised(_emit_multiply_panels(_multiply_add), "multiply_panels")(
     _define_multiply_panels(fma)
 )
 max_multiply_panels = vectorised(_emit_multiply_panels(_largest), "max_multiply_panels")(
@@ -848,10 +850,10 @@ def _define_multiply_table(join: Any, height: int, anew: bool) -> Any:
 
 
 multiply_table = vectorised(
-    _emit_multiply_table(_fused, ROWS_AT_ONCE, anew=True), "multiply_table"
+    _emit_multiply_table(_multiply_add, ROWS_AT_ONCE, anew=True), "multiply_table"
 )(_define_multiply_table(fma, ROWS_AT_ONCE, anew=True))
 add_row_times_table = vectorised(
-    _emit_multiply_table(_fused, 1, anew=False), "add_row_times_table"
+    _emit_multiply_table(_multiply_add, 1, anew=False), "add_row_times_table"
 )(_define_multiply_table(fma, 1, anew=False))
 max_row_times_table = vectorised(
     _emit_multiply_table(_largest, 1, anew=False), "max_row_times_table"
@@ -906,7 +908,7 @@ def _define_multiply_columns(join: Any) -> Any:
     return plain
 
 
-multiply_columns = vectorised(_emit_multiply_columns(_fused), "multiply_columns")(
+multiply_columns = vectorised(_emit_multiply_columns(_multiply_add), "multiply_columns")(
     _define_multiply_columns(fma)
 )
 max_multiply_columns = vectorised(_emit_multiply_columns(_largest), "max_multiply_columns")(
@@ -917,7 +919,7 @@ max_multiply_columns = vectorised(_emit_multiply_columns(_largest), "max_multipl
 def _emit_add_columns_product(builder: Any, a: Arguments) -> None:
     a.left.from_row(a.first)
     a.right.from_row(a.first)
-    _columns_product(a.out, a.left, a.right, a.n, a.out.n_rows, _fused, anew=False)
+    _columns_product(a.out, a.left, a.right, a.n, a.out.n_rows, _multiply_add, anew=False)
 
 
 @vectorised(_emit_add_columns_product)
@@ -1014,7 +1016,9 @@ def _define_forward_rows(join: Any) -> Any:
     return plain
 
 
-forward_rows = vectorised(_emit_forward_rows(_fused), "forward_rows")(_define_forward_rows(fma))
+forward_rows = vectorised(_emit_forward_rows(_multiply_add), "forward_rows")(
+    _define_forward_rows(fma)
+)
 max_forward_rows = vectorised(_emit_forward_rows(_largest), "max_forward_rows")(
     _define_forward_rows(_keep_larger)
 )
@@ -1045,7 +1049,7 @@ def _emit_backward_rows(builder: Any, a: Arguments) -> None:
             total = builder.fadd(posteriors.load_vector(counts[r], place), posterior)
             posteriors.store_vector(total, counts[r], place)
 
-        _with_products(a.left, a.left.rows(at[0], height), a.right, _fused, use)
+        _with_products(a.left, a.left.rows(at[0], height), a.right, _multiply_add, use)
 
     _by_height(builder, a.n, some)
 
@@ -1107,7 +1111,7 @@ def _cumulate(sums: _Vector, ends: _Vector, n: Any, weights: Callable[[Any], Any
 
 @njit
 def _end_lanes(sums: Array, ends: Array, n: int) -> float:
-    """The twins' way to make running sums of n weights, and the ends of lanes."""
+    """Compute running sums of n weights, and the ends of lanes, as the plain twins do."""
     lanes = np.zeros(WIDTH)
     for k in range(n):
         lanes[k % WIDTH] += sums[k]

@@ -147,7 +147,7 @@ class LabellingFigures:
         return learned
 
     def comparison(self) -> GoldAccuracy | None:
-        """Beside gold labels; None if there are none."""
+        """Comparison with gold labels; None if there are none."""
         if self.gold is None:
             return None
         known = self.gold != UNKNOWN
