@@ -49,11 +49,21 @@ class TopicSums(NamedTuple):
 
 @inline
 def _expect_document(
-    d: int, entries: Compressed, theta: FloatArray, phi: FloatArray, sums: TopicSums
-) -> None:
-    """Compute n_dk, the ratios and log p(words) of a document."""
-    indptr, words, counts = entries.indptr, entries.columns, entries.value
-    out, ratios = sums.of_documents, sums.ratios
+    d: int,
+    indptr: IntArray,
+    words: IntArray,
+    counts: FloatArray,
+    theta: FloatArray,
+    phi: FloatArray,
+    ratios: FloatArray,
+    out: FloatArray,
+) -> float:
+    """Compute n_dk (``out``) and the ratios of a document, and return log p(words).
+
+    It takes arrays, which its callers unpack once, rather than tuples of them: numba counts a
+    reference to each array that is taken out of a tuple, some 40 ns for every document, 4 to 7 % of
+    the time if documents have a hundred words.
+    """
     out[d] = 0.0
     log, product = 0.0, 1.0
     for i in range(indptr[d], indptr[d + 1]):
@@ -73,7 +83,7 @@ def _expect_document(
             log = -np.inf
     for k in range(out.shape[1]):
         out[d, k] *= theta[d, k]
-    sums.logs[d] = log + math.log(product)
+    return log + math.log(product)
 
 
 @njit
@@ -81,8 +91,10 @@ def expect_documents(
     first: int, last: int, entries: Compressed, theta: FloatArray, phi: FloatArray, sums: TopicSums
 ) -> None:
     """Compute n_dk, ratios and log p(words) of the documents first ≤ d < last."""
+    indptr, words, counts = entries.indptr, entries.columns, entries.value
+    out, ratios, logs = sums.of_documents, sums.ratios, sums.logs
     for d in range(first, last):
-        _expect_document(d, entries, theta, phi, sums)
+        logs[d] = _expect_document(d, indptr, words, counts, theta, phi, ratios, out)
 
 
 @njit
@@ -96,13 +108,13 @@ def expect_words(
 ) -> None:
     """Compute n_wk of the words first ≤ w < last, from the ratios of `expect_documents`."""
     indptr, documents, places = entries.indptr, entries.documents, entries.places
-    of_words = sums.of_words
+    of_words, ratios = sums.of_words, sums.ratios
     for w in range(first, last):
         of_words[w] = 0.0
         for i in range(indptr[w], indptr[w + 1]):
             if i + AHEAD < len(documents):
                 prefetch_row(theta, documents[i + AHEAD])
-            add_scaled_row(of_words, w, sums.ratios[places[i]], theta, documents[i])
+            add_scaled_row(of_words, w, ratios[places[i]], theta, documents[i])
         for k in range(of_words.shape[1]):
             of_words[w, k] *= phi[w, k]
 
@@ -110,14 +122,15 @@ def expect_words(
 @njit
 def expect_both(entries: Compressed, theta: FloatArray, phi: FloatArray, sums: TopicSums) -> None:
     """Compute `expect_documents` and `expect_words` in a single pass over documents."""
-    indptr, words, of_words = entries.indptr, entries.columns, sums.of_words
+    indptr, words, counts = entries.indptr, entries.columns, entries.value
+    out, of_words, ratios, logs = sums.of_documents, sums.of_words, sums.ratios, sums.logs
     of_words[:] = 0.0
     for d in range(len(indptr) - 1):
-        _expect_document(d, entries, theta, phi, sums)
+        logs[d] = _expect_document(d, indptr, words, counts, theta, phi, ratios, out)
         for i in range(indptr[d], indptr[d + 1]):
             if i + AHEAD < len(words):
                 prefetch_row(of_words, words[i + AHEAD])
-            add_scaled_row(of_words, words[i], sums.ratios[i], theta, d)
+            add_scaled_row(of_words, words[i], ratios[i], theta, d)
     for w in range(len(of_words)):
         for k in range(of_words.shape[1]):
             of_words[w, k] *= phi[w, k]
