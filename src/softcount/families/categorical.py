@@ -315,13 +315,15 @@ class DirichletRows(Family):
         given = np.asarray(self._where_active(self._pooled(counts), 0.0))
         touched = np.flatnonzero(given)  # the rest costs nothing
         c = given[touched]
-        alpha = np.broadcast_to(self.alpha, given.shape)[touched]
-        entries = gammaln(alpha) - gammaln(alpha + c) + c * digamma(alpha + c)
+        alpha = self.alpha if isinstance(self.alpha, float) else self.alpha[touched]
+        after = alpha + c
+        entries = gammaln(alpha) - gammaln(after)
+        entries += c * digamma(after)
         row_counts = row_sums(given, self.indptr)
         rows = np.flatnonzero(row_counts)
         before, extra = self.alpha_totals[rows], row_counts[rows]
-        after = before + extra
-        of_rows = gammaln(after) - gammaln(before) - extra * digamma(after)
+        totals = before + extra
+        of_rows = gammaln(totals) - gammaln(before) - extra * digamma(totals)
         return float(np.sum(entries) + np.sum(of_rows))
 
     def expected_log(self, counts: Counts, params: Array) -> float:

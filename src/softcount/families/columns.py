@@ -119,8 +119,13 @@ class LazyColumns(LazyTable):
             else:
                 new = (average.sum[columns] * average.scale + (alpha - 1.0)) * factors
         else:
-            mass = average.sum[columns] * average.scale + alpha
-            new = np.exp(digamma(mass) - digamma(average.totals + family.alpha_totals))
+            # in place: fresh memory for every step of the sum costs as much as the sum
+            new = np.take(average.sum, columns, axis=0)
+            new *= average.scale
+            new += alpha
+            digamma(new, out=new)
+            new -= digamma(average.totals + family.alpha_totals)
+            np.exp(new, out=new)
         if kept.any():
             new[:, kept] = average.kept[kept][:, columns].T
         return new
