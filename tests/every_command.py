@@ -93,9 +93,9 @@ def every_call(folder: Path, odd: str = "", name: str = "") -> dict[str, Call]:
     train = file("train", f"tech{word}\tapple phone {odd}", f"pets{word}\tcat dog {odd}")
     seeds = file("seeds", f"tech{word}\tphone", f"pets{word}\tcat")
     story = _file(folder / f"story{len(name)}.py", STORY)
-    archive = folder / f"archive{name}"
+    archive, run = folder / f"archive{name}", folder / f"run{name}"
     return {
-        "cluster": ("cluster", texts, "-k", "2"),
+        "cluster": ("cluster", texts, "-k", "2", "--folder", run),
         "classify": ("classify", "--train", train, "--unlabelled", texts, texts),
         "annotators": ("annotators", votes),
         "bootstrap": ("bootstrap", some, "--seeds", seeds),
@@ -112,6 +112,8 @@ def every_call(folder: Path, odd: str = "", name: str = "") -> dict[str, Call]:
         "grammar": ("grammar", tokens, "-k", "2", "--save", kept("grammar")),
         "parse": ("parse", kept("grammar"), tokens),
         "story": ("story", story, tokens),
+        "resume": ("resume", run),
+        "show": ("show", run),
         "corpus build": ("corpus", "build", texts, "-o", archive),
         "corpus info": ("corpus", "info", archive),
         "demo": ("demo",),

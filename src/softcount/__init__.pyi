@@ -52,12 +52,11 @@ from softcount.core.errors import (
 from softcount.core.errors import (
     SoftcountError as SoftcountError,
 )
+from softcount.core.folder import resume as resume
 from softcount.core.laws import check_model as check_model
 from softcount.core.model import Model as Model
 from softcount.core.store import load as load
 from softcount.core.theory import decompose as decompose
-from softcount.core.types import Fit as Fit
-from softcount.core.types import Trace as Trace
 from softcount.core.verdict import Verdict as Verdict
 from softcount.engines import Local as Local
 from softcount.grammar import PCFG as PCFG
@@ -98,9 +97,6 @@ from softcount.learners import (
 )
 from softcount.learners import (
     VariationalBayes as VariationalBayes,
-)
-from softcount.learners import (
-    anneal as anneal,
 )
 from softcount.metrics import select as select
 from softcount.mixture import (

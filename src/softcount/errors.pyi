@@ -29,6 +29,7 @@ from softcount.core.errors import (
 )
 from softcount.core.estimate import HeavyWarning as HeavyWarning
 from softcount.core.estimate import HopelessFit as HopelessFit
+from softcount.core.folder import CheckpointWarning as CheckpointWarning
 from softcount.core.interrupt import StoppedWarning as StoppedWarning
 from softcount.core.warnings import (
     IgnoredLabelsWarning as IgnoredLabelsWarning,

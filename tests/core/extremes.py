@@ -288,7 +288,7 @@ LEARNERS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     ),
     "TemperedEM": (sc.TemperedEM, ("held_out", "rate", "least", "tol", "temper")),
     "Spectral": (sc.Spectral, ("max_iter", "tol")),
-    "anneal": (lambda **dials: sc.EM(temper=sc.anneal(**dials)), ("start", "steps")),
+    "anneal": (lambda **dials: sc.EM(temper=sc.learners.anneal(**dials)), ("start", "steps")),
 }
 """Ways to learn, with their numbers."""
 

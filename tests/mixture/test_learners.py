@@ -75,7 +75,7 @@ LEARNERS: dict[str, Any] = {
     "MonteCarloEM": sc.MonteCarloEM(max_iter=6),
     "Gibbs": sc.Gibbs(max_iter=8, n_init=2),
     "Squarem": sc.EM(max_iter=8, schedule=sc.learners.Squarem()),
-    "anneal": sc.EM(max_iter=30, temper=sc.anneal(0.3, 10)),
+    "anneal": sc.EM(max_iter=30, temper=sc.learners.anneal(0.3, 10)),
     "several starts": sc.EM(max_iter=5, n_init=3),
 }
 

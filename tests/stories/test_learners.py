@@ -33,7 +33,7 @@ DATA: dict[str, tuple[Callable[..., Any], list[tuple[Any, ...]]]] = {
 LEARNERS = {
     "EM": sc.EM(max_iter=30),
     "Squarem": sc.EM(schedule=sc.learners.Squarem(), max_iter=30),
-    "annealed": sc.EM(temper=sc.anneal(start=0.2, steps=5), max_iter=30),
+    "annealed": sc.EM(temper=sc.learners.anneal(start=0.2, steps=5), max_iter=30),
     "HardEM": sc.HardEM(max_iter=30),
     "OnlineEM": sc.OnlineEM(batch_size=2, max_iter=15),
     "IncrementalEM": sc.IncrementalEM(batch_size=2, max_iter=30),

@@ -462,12 +462,15 @@ class Align(LearnerOptions, LearningCommand):
                 )
         return settings
 
+    def reads_stdin(self) -> bool:
+        return self.pairs.is_stdin or super().reads_stdin()
+
     def make_progress(self, data: AlignmentInput) -> AlignmentProgress:
         return AlignmentProgress(self.verbose)
 
     def fit(self, model: AnyAligner, data: AlignmentInput, progress: Progress) -> None:
         pairs = data.pairs.flipped() if self.reverse else data.pairs
-        model.fit(pairs, links=data.links, on_step=progress)
+        model.fit(pairs, links=data.links, **self.fit_options(progress))
         if self.verbose:
             typer.echo(f"# {model.signature_}", err=True)
         model.reversed_ = self.reverse

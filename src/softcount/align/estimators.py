@@ -76,6 +76,7 @@ from softcount.core.errors import (
 )
 from softcount.core.estimator import Estimator, FitOptions, all_or_nothing
 from softcount.core.fit import WarmStart
+from softcount.core.folder import resumable
 from softcount.core.store import AGAIN, numbers
 from softcount.core.theory import Decomposition
 from softcount.core.types import Array, EStep, Fit, FloatArray, IntArray, Params
@@ -107,6 +108,7 @@ class BaseAligner(store.Saveable, Estimator):
     reversed_ = False
 
     # learning
+    @resumable
     def fit(  # type: ignore[override]  # known links come with the pairs
         self,
         pairs: Any,

@@ -207,7 +207,7 @@ class VoteCounting(AnswerOptions, LearnerOptions, LearningCommand):
         return len(data.items)
 
     def fit(self, model: Annotators, data: Ballot, progress: Progress) -> None:
-        model.fit(data.columns, data.known or None, on_step=progress)
+        model.fit(data.columns, data.known or None, **self.fit_options(progress))
 
     def answer(self, model: Annotators, data: Ballot) -> LabelsFound:
         """Compute posteriors and survey; a loaded model warns of votes that it cannot use."""

@@ -19,6 +19,7 @@ from softcount.core import store
 from softcount.core.bounds import check_drawable
 from softcount.core.errors import DataError, StoreError, brief
 from softcount.core.estimator import FitOptions, all_or_nothing
+from softcount.core.folder import resumable
 from softcount.core.parameters import mixture_priors, no_mode, no_prior
 from softcount.core.store import AGAIN, numbers
 from softcount.core.types import Array, FloatArray, IntArray
@@ -98,6 +99,7 @@ class Annotators(AnnotatorsParameters, Mixture):
     """Numbers of votes per item, of a sample of the training items."""
 
     # learning
+    @resumable
     def fit(  # type: ignore[override]  # as scikit-learn has it
         self, votes: Any, y: Any = None, *, init: Any = None, **options: Unpack[FitOptions]
     ) -> Self:

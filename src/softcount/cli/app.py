@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 
 from softcount import __version__
 from softcount.cli.frame import PLAIN_HELP, make_group
+from softcount.cli.options import ARGUMENTS
 
 
 class Entry(NamedTuple):
@@ -124,6 +125,13 @@ COMMANDS = {
         "Count the words of documents once and store the counts on disk as an archive, for corpora "
         "larger than memory.",
     ),
+    "resume": Entry(
+        "softcount.cli.resume:Resume",
+        "Continue a fit that was stopped or killed, from the folder that --folder named.",
+    ),
+    "show": Entry(
+        "softcount.cli.resume:Show", "Show what a folder of --folder holds, and how far it is."
+    ),
     "demo": Entry(
         "softcount.cli.demo:Demo", "Fit four small models to example texts, and show the results."
     ),
@@ -165,6 +173,10 @@ class LazyGroup(TyperGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands = _LazyCommands()  # type: ignore[assignment]  # read-only, never added to
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.meta[ARGUMENTS] = list(args)  # for `softcount resume`
+        return super().parse_args(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):

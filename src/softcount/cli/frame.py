@@ -83,6 +83,12 @@ class Command:
         """Return the user's Python file that is run, if any: messages name the line of errors."""
         return None
 
+    def reads_stdin(self) -> bool:
+        """Return whether the command reads standard input."""
+        options = list_options(type(self)).items()
+        read = [name for name, (option, _) in options if option.file is None]
+        return "-" in list_names([getattr(self, name) for name in read])
+
     # helpers for commands
     def is_given(self, name: str) -> bool:
         """Return whether an option was given on the command line."""
@@ -110,6 +116,16 @@ def refuse_two_of_stdin(*files: str | None) -> None:
     with all options that name files to read, after `Command.check`."""
     if files.count("-") > 1:
         raise typer.BadParameter("only one file can be standard input")
+
+
+def keep_stdin(command: Command) -> None:
+    """Copy standard input to the folder of a fit (--folder), so that it can be read again."""
+    folder = getattr(command, "folder", None)
+    if folder is None or not command.reads_stdin():
+        return
+    from softcount.core.folder import copy_stream
+
+    sys.stdin = copy_stream(sys.stdin, folder)
 
 
 class LearningCommand(Command):
@@ -296,6 +312,7 @@ def make_callback(command: type[Command]) -> Callable[..., None]:
         vars(instance).update(values)
         with readable_errors(instance.runs_file()):
             instance.check()
+            keep_stdin(instance)
             given = vars(instance)
             read = [name for name, (option, _) in attributes.items() if option.file is None]
             refuse_two_of_stdin(*list_names([given[name] for name in read]))

@@ -13,6 +13,7 @@ that set a parameter of an estimator are not declared here, but derived from the
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING
 from functools import partial
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from softcount.cli.targets import PLAIN, WRITTEN, Plain, Written
+from softcount.cli.targets import FIT_FOLDER, PLAIN, WRITTEN, Plain, Written
 from softcount.core.parameters import (
     Boolean,
     Integer,
@@ -172,6 +173,20 @@ ThreadsOption = Annotated[
 ]
 
 
+FolderOption = Annotated[
+    Path | None,
+    Learning(
+        "Write checkpoints to this folder, about one a minute; if the command is killed, "
+        "softcount resume FOLDER continues it with the same bits. See softcount show FOLDER.",
+        metavar="FOLDER",
+        file=FIT_FOLDER,
+    ),
+]
+
+ARGUMENTS = "softcount.arguments"
+"""Where the context of a command has all its arguments, as they were typed."""
+
+
 class LearnerOptions:
     """Options of the learning algorithm."""
 
@@ -207,6 +222,23 @@ class LearnerOptions:
     ] = None
     seed: SeedOption = 0
     threads: ThreadsOption = None
+    folder: FolderOption = None
+
+    def fit_options(self, on_step: Any) -> dict[str, Any]:
+        """Return the options of ``fit`` that all models share: progress, and --folder."""
+        if self.folder is None:
+            return {"on_step": on_step}
+        from softcount.core.folder import FitFolder
+
+        command: Any = self
+        about = {
+            "arguments": command.context.meta[ARGUMENTS],
+            "folder": os.getcwd(),
+            "reads_stdin": command.reads_stdin(),
+        }
+        # the data are in the files that the command reads: a copy would be of no use
+        folder = FitFolder(self.folder, keep_data=False, facts={"command": about})
+        return {"on_step": on_step, "folder": folder}
 
     def make_learner(self, usual: str = "em", **more: Any) -> Learner:
         """Make the learner of --learner, by default the ``usual`` one, with the options given."""

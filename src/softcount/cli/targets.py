@@ -48,6 +48,12 @@ class Plain:
     """Mark of an option whose text is not a file name, even if there is a file of that name."""
 
 
+@dataclass(frozen=True)
+class FitPlace(Plain):
+    """Mark of an option that names the folder of a fit, which is checked when it is opened."""
+
+
+FIT_FOLDER = FitPlace()
 WRITTEN, WRITTEN_OR_PRINTED, NEW_FOLDER = Written(), Written(printed=True), Written(folder=True)
 PLAIN = Plain()
 

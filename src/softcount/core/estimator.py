@@ -22,6 +22,7 @@ from softcount.core.bounds import MAX_SEED
 from softcount.core.errors import ImpossibleItem, LearnerError, ParameterError, brief
 from softcount.core.estimate import Estimate, announce, estimate
 from softcount.core.fit import fit
+from softcount.core.folder import resumable
 from softcount.core.model import Corpus, Model, NamingCorpus
 from softcount.core.parameters import check_parameters, check_whole
 from softcount.core.theory import Decomposition, decompose
@@ -169,12 +170,15 @@ class FitOptions(TypedDict, total=False):
     ``on_step``      called with the `State` after every step; returning True stops the run
     ``keep_params``  keep the parameters of every step in ``trace_``
     ``theory``       record Q and the lower bound of every step in ``trace_``
+    ``folder``       write checkpoints to this folder, so that `softcount.resume` continues a fit
+                     that was killed; a path, or a `softcount.core.folder.FitFolder`
     """
 
     development: Any
     on_step: Sequence[Callable[[State], object]] | Callable[[State], object]
     keep_params: bool
     theory: bool
+    folder: Any
 
 
 @contextmanager
@@ -337,6 +341,7 @@ class Estimator(HasLearner):
         threads: int | None = getattr(self.engine, "threads", None)
         return usable_cpus() if threads is None else int(threads)
 
+    @resumable
     def fit(self, data: Any, init: Any = None, **options: Unpack[FitOptions]) -> Self:
         """Fit the model to data; ``init``: initial parameters, overriding the model's own ``init``.
 

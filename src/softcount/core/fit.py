@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from softcount.families.base import check_start
 from softcount.learners.base import Learner
 from softcount.learners.named import OnlineEM, StochasticVB
 from softcount.learners.schedules import Batch, Pending, Sampler, Step, Tables, expected_log
+
+if TYPE_CHECKING:  # it imports safetensors, which few fits need
+    from softcount.core.folder import FitFolder, RunFolder
 
 __all__ = ["Corpus", "Model", "WarmStart", "fit", "trace"]
 
@@ -113,6 +116,7 @@ def fit(
     keep_params: bool = False,
     theory: bool = False,
     keep_local: bool = False,
+    folder: FitFolder | None = None,
 ) -> Fit:
     """Fit to the end, ``learner.n_init`` times, and keep the best run.
 
@@ -125,6 +129,7 @@ def fit(
     ``keep_params``  keep the parameters of every step in the trace
     ``keep_local``   also keep parameters that belong to items, in ``local`` and (with
                      ``keep_params``) in the trace; for models that have such (`Model.local_name`)
+    ``folder``       write checkpoints to this folder, and continue from those that are there
 
     The first Ctrl-C stops the run after the current step: what it has learned is kept, and the
     verdict says so. A second Ctrl-C aborts at once.
@@ -142,10 +147,15 @@ def fit(
         start = dict(init.params)
         for simpler in init.models:
             tables = {name: start[name] for name in simpler.families}
-            before = fit(simpler, data, None, engine, init=tables, keep_params=keep_params)
+            before = fit(
+                simpler, data, None, engine, init=tables, keep_params=keep_params, folder=folder
+            )
             start |= before.params
             warm_up.append(before.trace)
         init = start
+    loop = None if folder is None else folder.next_loop()
+    if loop is not None and (found := loop.result()) is not None:
+        return found
     may_warm_up = callable(init) and learner.schedule.batch_size is None
     if short_runs > 1 or (short_runs == 1 and may_warm_up):
         init = _best_of_short_runs(model, data, learner, engine, init, short_runs)
@@ -153,7 +163,8 @@ def fit(
     results: list[_Result] = []
     with open_session(model, data, engine, learner.schedule.batch_size, seed) as session:
         for number in range(learner.n_init):
-            run = Run(model, session, learner, seed, number, theory, keep_local)
+            keeper = None if loop is None else loop.run(number, learner.max_iter, learner.n_init)
+            run = Run(model, session, learner, seed, number, theory, keep_local, keeper=keeper)
             results.append(run.drain(init, watchers, keep_params))
             if keep_local and development is None:  # they are large: keep those of one run only
                 best_so_far = int(np.argmax([result.objective for result in results]))
@@ -183,7 +194,7 @@ def fit(
         from softcount.learners.diagnostics import summarise  # only samplers need it
 
         diagnostics = summarise([result.kept for result in results])
-    return Fit(
+    whole = Fit(
         params=results[best].params,
         trace=traces[best],
         traces=traces,
@@ -193,6 +204,9 @@ def fit(
         priors=results[best].priors,
         local=results[best].local,
     )
+    if loop is not None and not interrupt.asked():
+        loop.finish(whole)
+    return whole
 
 
 def _best_of_short_runs(
@@ -255,6 +269,7 @@ class Run:
     ``theory``      record Q and the bound of every step
     ``keep_local``  keep parameters that belong to items
     ``first_step``  the number of the first step: not 0 where a stream is continued
+    ``keeper``      where checkpoints are written, and the run continues from
     """
 
     def __init__(
@@ -267,6 +282,7 @@ class Run:
         theory: bool = False,
         keep_local: bool = False,
         first_step: int = 0,
+        keeper: RunFolder | None = None,
     ) -> None:
         if theory:
             require_bound(model)
@@ -280,12 +296,17 @@ class Run:
         self.families = model.families
         self.prior_size = sum(family.prior_size for family in self.families.values())
         self.theory, self.keep_local, self.step = theory, keep_local, first_step
+        self.keeper = keeper
         self.last: Step | None = None
+        self.states: list[State] = []
+        """The trace so far, collected by `drain`."""
         self.before: Any = None
         """Snapshot of the shards' own parameters before the last E-step over all data, if kept."""
         self.moved_before = False
         """Whether that E-step, of a mini-batch, updates these parameters before it counts."""
         self._temper: float | None = None
+        self._start: Params = {}
+        """Initial parameters, if the schedule needs them again when the run is resumed."""
         self._seed, self._run = seed, run
         self._used: Counter[str] = Counter()
 
@@ -294,17 +315,26 @@ class Run:
     def trace(self, start: Params) -> Generator[State, None, Verdict]:
         """Yield every state, the start included; return the verdict (see `trace`)."""
         self.session.reset()
-        params = check_start(self.families, start)
-        schedule = self.learner.schedule
-        if schedule.streams:
+        schedule, checkpoint = self.learner.schedule, self.keeper and self.keeper.checkpoint
+        params = start if checkpoint else check_start(self.families, start)
+        if schedule.streams or checkpoint:
             tables = Tables(params, 0.0)
         elif self.learner.m == "mean_field":
             tables = Tables(params, -np.inf)  # a variational posterior does not exist yet
         else:
             tables = self.tables(params)
         before: State | None = None
+        if checkpoint:
+            before = replace(self.states[-1], params=checkpoint.before)
+            stats = checkpoint.stats or Stats({})
+            self.last = Step(Tables(checkpoint.before, 0.0), stats, before.objective)
+            self.step, self._temper = checkpoint.step, checkpoint.temper
+            self._start, self._used = start, Counter(checkpoint.used)
+            self.session.restore(checkpoint.shards)
+        elif schedule.collapses:
+            self._start = params
         began = time.perf_counter()
-        for step in schedule.steps(self, tables):
+        for step in schedule.steps(self, tables, checkpoint.schedule if checkpoint else None):
             now = self._state(step, time.perf_counter() - began)
             self.last = step
             verdict = self._judge(before, now)
@@ -398,8 +428,16 @@ class Run:
 
     def drain(self, init: Start, watchers: Sequence[OnStep], keep_params: bool) -> _Result:
         """Run to the end and collect the result."""
-        start = init(self.rng("start")) if callable(init) else init
-        states, draws, kept = [], [], []
+        keeper, draws, kept = self.keeper, list[Params](), list[State]()
+        if keeper is not None:
+            if (ended := keeper.result()) is not None:
+                return ended  # type: ignore[no-any-return]
+            kept, draws = self._recall(keeper, keep_params)
+        if keeper is not None and keeper.checkpoint:
+            start = keeper.checkpoint.start
+        else:
+            start = init(self.rng("start")) if callable(init) else init
+        states = self.states
         steps = self.trace(start)
         while True:
             try:
@@ -411,11 +449,15 @@ class Run:
             if keep_params:
                 local = self._local(self.model.rows_used) if self.keep_local else {}
                 states.append(replace(state, params={**state.params, **local}))
+                if keeper is not None:
+                    keeper.keep("params", state.step, states[-1].params)
             else:
                 states.append(bare)
             if self.learner.keeps(state.step):
                 draws.append(dict(state.params))
                 kept.append(bare)
+                if keeper is not None:
+                    keeper.keep("draw", state.step, draws[-1])
             answers = [watch(state) for watch in watchers]
             # only True stops the run: callbacks often return some other value by accident
             if any(isinstance(answer, bool | np.bool_) and answer for answer in answers):
@@ -423,7 +465,8 @@ class Run:
                 break
             if interrupt.asked():
                 verdict = Verdict.INTERRUPTED
-                interrupt.tell(self.learner.schedule.where(state.step, len(self.session)))
+                where = self.learner.schedule.where(state.step, len(self.session))
+                interrupt.tell(where if keeper is None else f"{where}; {keeper.way_on}")
                 break
         assert self.last is not None
         tables = self.last.tables
@@ -433,7 +476,7 @@ class Run:
             params = {name: f.average([draw[name] for draw in draws]) for name, f in families}
         elif self.learner.m == "mean_field" and tables.counts is not None:
             params = {name: f.mean(tables.counts[name], params[name]) for name, f in families}
-        return _Result(
+        result = _Result(
             dict(params),
             Trace(tuple(states), verdict, keep_params),
             tuple(draws),
@@ -441,6 +484,54 @@ class Run:
             tables.priors,
             self._local(self.model.rows_reported) if self.keep_local else {},
         )
+        if keeper is not None:
+            if verdict is Verdict.INTERRUPTED:
+                keeper.stop(steps)  # to the next point from which it can go on
+            else:
+                keeper.finish(result)
+        return result
+
+    # checkpoints
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time for a checkpoint."""
+        return self.keeper is not None and self.keeper.is_due(self.step)
+
+    def mark(self, **state: Any) -> None:
+        """Write a checkpoint: with ``state``, the schedule can go on from here.
+
+        Samplers and running averages in it are written by their own `state`.
+        """
+        from softcount.core.folder import Checkpoint, pack_states, take_state
+
+        assert self.keeper is not None
+        params = self.last.tables.params if self.last is not None else {}
+        checkpoint = Checkpoint(
+            schedule=take_state(state),
+            start=self._start,
+            before={} if isinstance(params, Pending) else params,
+            stats=self.last.stats if self.theory and self.last is not None else None,
+            trace=pack_states(self.states),
+            used=dict(self._used),
+            step=self.step,
+            temper=self._temper,
+            shards=self.session.states(),
+        )
+        self.keeper.write(checkpoint)
+
+    def _recall(self, keeper: RunFolder, keep_params: bool) -> tuple[list[State], list[Params]]:
+        """Restore the trace; return the states whose parameters are kept draws, and these draws."""
+        from softcount.core.folder import unpack_states
+
+        if keeper.checkpoint is None:
+            return [], []
+        bare = unpack_states(keeper.checkpoint.trace)
+        kept = [state for state in bare if self.learner.keeps(state.step)]
+        if keep_params:
+            bare = [replace(one, params=keeper.kept("params", one.step)) for one in bare]
+        self.states = bare
+        return kept, [keeper.kept("draw", state.step) for state in kept]
 
     def _local(self, rows: Expect) -> Params:
         """Return the parameters that belong to items, for the last state."""

@@ -122,10 +122,10 @@ class _Packer:
             return self._record(value, names, path)
         if isinstance(value, list):
             return self._list(value, path)
-        for name, kind in (("tuple", tuple), ("set", set), ("frozenset", frozenset)):
-            if type(value) is kind:
-                items = list(value) if kind is tuple else sorted(value, key=repr)
-                return {name: self._list(items, f"{path}/{name}")}
+        if isinstance(value, tuple | set | frozenset):
+            name = type(value).__name__
+            items = list(value) if name == "tuple" else sorted(value, key=repr)
+            return {name: self._list(items, f"{path}/{name}")}
         if isinstance(value, Mapping):
             pairs = [
                 [self.pack(key, f"{path}/key{n}"), self.pack(each, f"{path}/{_label(key, n)}")]

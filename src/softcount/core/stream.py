@@ -23,7 +23,7 @@ from softcount.engines.base import Engine
 from softcount.families.base import Family
 from softcount.learners.base import Learner
 from softcount.learners.named import OnlineEM
-from softcount.learners.schedules import Schedule, Step, Stepwise, Tables
+from softcount.learners.schedules import Saved, Schedule, Step, Stepwise, Tables
 
 MOST = 10.0
 """A mini-batch may weigh at most this many times its share of all items. Learning may continue with
@@ -69,7 +69,7 @@ class Streaming(Schedule):
         self.before = progress.batches
         self.batch_size = stepwise.batch_size
 
-    def steps(self, run: Run, tables: Tables) -> Iterator[Step]:
+    def steps(self, run: Run, tables: Tables, saved: Saved | None = None) -> Iterator[Step]:
         def average(stats: Stats) -> dict[str, Array]:
             """Return the average counts per item."""
             return {name: np.asarray(counts) / stats.items for name, counts in stats.counts.items()}

@@ -9,7 +9,7 @@ Two guarantees make results the same on one thread, on many, and on a cluster:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, Self
 
 from softcount.core.types import EStep, Params, Stats
@@ -44,8 +44,11 @@ class Session(Protocol):
     def snapshot(self) -> Any:
         """Return the state of all shards, for `restore`."""
 
+    def states(self) -> Mapping[int, Any]:
+        """Return the state of each shard that has one, gathered here, for a checkpoint."""
+
     def restore(self, snapshot: Any) -> None:
-        """Restore the state of the shards at `snapshot`."""
+        """Restore the state of the shards that `snapshot` or `states` returned."""
 
     def reset(self) -> None:
         """Forget the state of all shards."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
@@ -74,6 +74,9 @@ class LocalSession(AbstractContextManager["LocalSession"]):
         return list(self._map(function, params, how, which))
 
     def snapshot(self) -> Any:
+        return dict(self._local)
+
+    def states(self) -> Mapping[int, Any]:
         return dict(self._local)
 
     def restore(self, snapshot: Any) -> None:

@@ -166,6 +166,15 @@ class CountAverage:
         """Compute parameters from the average by the learner's update."""
         return self.family.update(update, self.sum, old, rng)
 
+    def state(self) -> Mapping[str, Any]:
+        """Return all that `blend` and `params` change, for a checkpoint."""
+        return {"sum": self.sum}
+
+    def restore(self, state: Mapping[str, Any]) -> Array | None:
+        """Continue from what `state` returned; return the parameters, if they are lazy."""
+        self.sum = state["sum"]
+        return None
+
 
 # Initial parameters.
 

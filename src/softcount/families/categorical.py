@@ -22,7 +22,7 @@ Tied rows are handled by working on a compact table (one row per group) and spre
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast
 
@@ -499,6 +499,14 @@ class LazyAverage(CountAverage):
         self._last_update = update
         # behaves like an array: it has a shape, can be indexed, and can be converted to an array
         return cast(Array, self.lazy_table(self, update))
+
+    def state(self) -> Mapping[str, Any]:
+        names = ("sum", "scale", "totals", "kept", "version", "_last_update")
+        return {name: getattr(self, name) for name in names}
+
+    def restore(self, state: Mapping[str, Any]) -> Array | None:
+        vars(self).update(state)
+        return cast(Array, self.lazy_table(self, self._last_update)) if self._last_update else None
 
 
 # The two shapes: dense tables, and rows of unequal length.

@@ -692,7 +692,7 @@ class LearnGrammar(LearnerOptions, LearningCommand):
     def fit(self, model: PCFG, data: GrammarData, progress: Progress) -> None:
         if self.treebank is None:
             short = self.short
-            model.fit(short.text, short.trees, short.brackets, on_step=progress)
+            model.fit(short.text, short.trees, short.brackets, **self.fit_options(progress))
 
     def answer(self, model: PCFG, data: GrammarData) -> GrammarAnswer:
         from softcount.grammar.report import summarise_grammar

@@ -12,6 +12,7 @@ from softcount._version import __version__
 from softcount.core import store
 from softcount.core.errors import LearnerError, StoreError, brief
 from softcount.core.estimator import Estimator, FitOptions, all_or_nothing
+from softcount.core.folder import resumable
 from softcount.core.parameters import (
     check_number,
     check_whole,
@@ -172,6 +173,7 @@ class PCFG(PCFGParameters, store.SaveableTables, Estimator):
         return RuleGrammar(rules, self._options(), self.unknown, *annotation)
 
     # learning
+    @resumable
     def fit(  # type: ignore[override]  # trees come with the sentences
         self,
         sentences: Any,

@@ -357,7 +357,7 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
     def fit(self, model: HMM, data: SentencesRead, progress: Progress) -> None:
         """Fit the model; an error about a sentence of probability zero names its line."""
         try:
-            model.fit(data.join(), on_step=progress)
+            model.fit(data.join(), **self.fit_options(progress))
         except ImpossibleItem as error:
             if error.item is not None:
                 error.message = error.message.replace(

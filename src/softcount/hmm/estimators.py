@@ -12,6 +12,7 @@ from softcount.core import store
 from softcount.core.bounds import MAX_POINT_WEIGHT, MAX_VALUE, check_coordinates
 from softcount.core.errors import DataError, LearnerError, StartError, StoreError, brief
 from softcount.core.estimator import Estimator, FitOptions, all_or_nothing
+from softcount.core.folder import resumable
 from softcount.core.parameters import (
     check_whole,
     generator,
@@ -85,6 +86,7 @@ class MarkovModel(MarkovParameters, Estimator):
         """Make the core and the training corpus."""
 
     # learning
+    @resumable
     def fit(  # type: ignore[override]  # tags come with the sentences
         self,
         sentences: Any,

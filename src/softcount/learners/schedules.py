@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from math import ceil
 from numbers import Integral
-from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -58,6 +58,10 @@ class Step:
     held_out: float = float("nan")
 
 
+Saved = Mapping[str, Any]
+"""What a schedule passed to `Run.mark`, read from a checkpoint."""
+
+
 class Pending(Mapping[str, Array]):
     """Parameters that are computed on first access, which must be before the next step.
 
@@ -104,6 +108,12 @@ class Sampler(Protocol):
     def counts(self) -> Mapping[str, Counts]:
         """Return the counts of data and hidden values, one array per family."""
 
+    def state(self) -> Mapping[str, Array]:
+        """Return copies of all that a sweep changes, for a checkpoint."""
+
+    def restore(self, state: Mapping[str, Array]) -> None:
+        """Continue from what `state` returned."""
+
 
 @runtime_checkable
 class FreeSampler(Sampler, Protocol):
@@ -146,8 +156,12 @@ class Schedule(ABC):
     """Number of E-steps over all data per step."""
 
     @abstractmethod
-    def steps(self, run: Run, tables: Tables) -> Iterator[Step]:
-        """Yield steps, the first at the start itself; endless unless data are held out."""
+    def steps(self, run: Run, tables: Tables, saved: Saved | None = None) -> Iterator[Step]:
+        """Yield steps, the first at the start itself; endless unless data are held out.
+
+        Wherever `Run.due` is true it may call `Run.mark` with all that it needs to go on from
+        there. A run that is resumed passes that as ``saved``: the next step is the one after.
+        """
 
     def where(self, step: int, n_shards: int) -> str:
         """Say where a run was stopped, for the warning after Ctrl-C."""
@@ -187,11 +201,15 @@ class Batch(Schedule):
 
     monotone: ClassVar[bool] = True
 
-    def steps(self, run: Run, tables: Tables) -> Iterator[Step]:
+    def steps(self, run: Run, tables: Tables, saved: Saved | None = None) -> Iterator[Step]:
+        if saved is not None:
+            tables = saved["tables"]
         while True:
             step = run.e_step(tables)
             yield step
             tables = run.m_step(step.stats, tables)
+            if run.due:
+                run.mark(tables=tables)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,9 +252,7 @@ class Stepwise(Schedule):
         """
         return float((t + self.t0) ** -self.kappa)
 
-    def steps(self, run: Run, tables: Tables) -> Iterator[Step]:
-        start = run.e_step(tables)
-        yield start
+    def steps(self, run: Run, tables: Tables, saved: Saved | None = None) -> Iterator[Step]:
         averages = {name: family.running() for name, family in run.families.items()}
 
         def blend(batch: Stats, eta: float, scale: float, old: Params) -> Params:
@@ -249,14 +265,37 @@ class Stepwise(Schedule):
                 for name, average in averages.items()
             }
 
-        items, t = start.stats.items, 1
-        params = blend(start.stats, 1.0, 1.0, tables.params)
+        def mark(order: Sequence[int] | None = None, first: int = 0) -> None:
+            """Mark that the shards of this pass from the one at ``first`` are still to come."""
+            if run.due:
+                own = {n: p if isinstance(p, np.ndarray) else None for n, p in params.items()}
+                parts = {"averages": averages, "params": own, "items": items, "t": t}
+                run.mark(**parts, order=order, first=first)
+
+        order: Sequence[int] | None = None
+        first = 0
+        if saved is None:
+            start = run.e_step(tables)
+            yield start
+            items, t = start.stats.items, 1
+            params = blend(start.stats, 1.0, 1.0, tables.params)
+        else:
+            items, t, order, first = (saved[name] for name in ("items", "t", "order", "first"))
+            params = dict(saved["params"])
+            for name, average in averages.items():
+                lazy = average.restore(saved["averages"][name])
+                params[name] = params[name] if lazy is None or params[name] is not None else lazy
         while True:
-            for shard in run.rng("order").permutation(len(run.session)).tolist():
-                batch = run.expect(params, [shard])
+            if order is None:
+                mark()
+                order = run.rng("order").permutation(len(run.session)).tolist()
+            for at in range(first, len(order)):
+                batch = run.expect(params, [order[at]])
                 if batch.items > 0:  # skip a batch whose items all have weight zero
                     params = blend(batch, self.step_size(t), items / batch.items, params)
                     t += 1
+                mark(order, at + 1)
+            order, first = None, 0
             counts = {name: average.counts() for name, average in averages.items()}
             params = {name: np.asarray(table) for name, table in params.items()}
             tables = run.tables(params, counts)
@@ -288,18 +327,24 @@ class Incremental(Schedule):
         if self.batch_size is not None:
             _check_batch_size(self.batch_size)
 
-    def steps(self, run: Run, tables: Tables) -> Iterator[Step]:
-        everything = range(len(run.session))
-        start = run.expect_each(tables.params, everything)
-        kept = SumTree([_with_entropy(run, stats, tables) for stats in start])
-        stats = SumTree(start).total
-        yield Step(tables, stats, stats.score + tables.penalty)
-        tables = run.m_step(kept.total, tables)
+    def steps(self, run: Run, tables: Tables, saved: Saved | None = None) -> Iterator[Step]:
+        everything, first = range(len(run.session)), 0
+        if saved is None:
+            start = run.expect_each(tables.params, everything)
+            kept = SumTree([_with_entropy(run, stats, tables) for stats in start])
+            stats = SumTree(start).total
+            yield Step(tables, stats, stats.score + tables.penalty)
+            tables = run.m_step(kept.total, tables)
+        else:
+            kept, tables, first = SumTree(saved["parts"]), saved["tables"], saved["first"]
         while True:
-            for shard in everything:
+            for shard in everything[first:]:
+                if run.due:
+                    run.mark(parts=kept.parts, tables=tables, first=shard)
                 (stats,) = run.expect_each(tables.params, [shard])
                 kept.replace(shard, _with_entropy(run, stats, tables))
                 tables = run.m_step(kept.total, tables)
+            first = 0
             q = expected_log(run.families, kept.total.counts, tables.params)
             yield Step(tables, run.score(tables.params), q + kept.total.score + tables.penalty)
 
@@ -325,6 +370,10 @@ class SumTree:
         self._nodes = [*parts, *parts]  # node i has the children 2i and 2i+1; the root is node 1
         for i in range(self._n - 1, 0, -1):
             self._add_up(i)
+
+    @property
+    def parts(self) -> list[Stats]:
+        return self._nodes[self._n :]
 
     @property
     def total(self) -> Stats:
@@ -373,10 +422,15 @@ class Squarem(Schedule):
     def memory(self, tables: float, n_items: int, tokens: float) -> Mapping[str, float]:
         return {"leaps": COPIES * tables}
 
-    def steps(self, run: Run, tables: Tables) -> Iterator[Step]:
-        here, longest = run.e_step(tables), 1.0
-        while True:
+    def steps(self, run: Run, tables: Tables, saved: Saved | None = None) -> Iterator[Step]:
+        if saved is None:
+            here, longest = run.e_step(tables), 1.0
             yield here
+        else:
+            here, longest = saved["here"], saved["longest"]
+        while True:
+            if run.due:
+                run.mark(here=here, longest=longest)
             first = run.e_step(run.m_step(here.stats, here.tables))
             second = run.m_step(first.stats, first.tables)
             landing, length = _leap(run, here.tables.params, first.tables.params, second, longest)
@@ -392,6 +446,7 @@ class Squarem(Schedule):
             if length == longest:
                 worked = here.tables is landing
                 longest = longest * GROWTH if worked else max(1.0, longest / GROWTH)
+            yield here
 
 
 def _leap(
@@ -458,17 +513,26 @@ class Tempered(Schedule):
                 "least=1 never lowers it: plain EM that stops early",
             )
 
-    def steps(self, run: Run, tables: Tables) -> Iterator[Step]:
+    def steps(self, run: Run, tables: Tables, saved: Saved | None = None) -> Iterator[Step]:
         def held_out(tables: Tables) -> float:
             return run.held_out_log_likelihood(tables.params).perplexity
 
-        figure = held_out(tables)
-        run.temper = beta = run.temper  # from now on this schedule sets the temper
-        bar = float("inf")  # the first step is accepted even if it predicts worse than the start
+        if saved is None:
+            figure = held_out(tables)
+            run.temper = beta = run.temper  # from now on this schedule sets the temper
+            bar = float("inf")  # the first step is accepted even if it predicts worse than it
         while True:
-            shards = run.session.snapshot()
-            step = run.e_step(tables)
-            yield replace(step, held_out=figure)
+            if saved is None:
+                # a checkpoint needs the states themselves, not a handle to where they are
+                session = run.session
+                shards = session.states() if run.keeper is not None else session.snapshot()
+                step = run.e_step(tables)
+                yield replace(step, held_out=figure)
+            else:
+                step, shards, beta, bar = (saved[n] for n in ("step", "shards", "beta", "bar"))
+                run.temper, run.before, tables, saved = beta, shards, step.tables, None
+            if run.due:
+                run.mark(step=step, shards=shards, beta=beta, bar=bar)
             ahead = run.m_step(step.stats, tables)
             while not (lower := held_out(ahead)) < bar:
                 beta *= self.rate
@@ -503,15 +567,22 @@ class Collapsed(Schedule):
     def __post_init__(self) -> None:
         at_least("optimise", self.optimise, 0)
 
-    def steps(self, run: Run, tables: Tables) -> Iterator[Step]:
-        sampler = run.collapse(tables.params)
+    def steps(self, run: Run, tables: Tables, saved: Saved | None = None) -> Iterator[Step]:
+        sampler, done = run.collapse(tables.params), 0
         if self.optimise and not isinstance(sampler, FreeSampler):
             raise LearnerError(
                 f"optimise={self.optimise}: this model's priors cannot be learned", "leave it at 0"
             )
-        yield _sampler_step(run, sampler, tables)
+        if saved is None:
+            yield _sampler_step(run, sampler, tables)
+        else:
+            sampler.restore(saved["sampler"])
+            tables, done = saved["tables"] or tables, saved["done"]
         responsive = Responsive()
-        for sweep in count(1):
+        for sweep in count(done + 1):
+            if run.due:
+                of_free = isinstance(sampler, FreeSampler)  # whose tables are its own means
+                run.mark(sampler=sampler, tables=None if of_free else tables, done=sweep - 1)
             if isinstance(tables.params, Pending):
                 tables.params.expire()
             responsive(sampler.sweep, run.stream("sweep"), run.temper)

@@ -29,6 +29,8 @@ class Select(MixtureOptions):
     softcount select points.tsv --model gaussian --json > criteria.json
     """
 
+    without = ("folder",)  # it fits many models
+
     file: TextFile
     n_components: Annotated[
         str,

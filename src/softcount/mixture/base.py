@@ -20,6 +20,7 @@ from softcount.core import store
 from softcount.core.bounds import MAX_WEIGHT, clean_weights, within_range
 from softcount.core.errors import DataError, LearnerError, StoreError
 from softcount.core.estimator import Estimator, FitOptions, all_or_nothing
+from softcount.core.folder import resumable
 from softcount.core.store import AGAIN
 from softcount.core.types import Array, FloatArray, IntArray
 from softcount.core.warnings import warn_of_ignored
@@ -188,6 +189,7 @@ class Clusterer(
     )
     """Hint for users who pass labels: which estimator learns from them."""
 
+    @resumable
     def fit(  # type: ignore[override]  # as scikit-learn has it
         self,
         X: Any,

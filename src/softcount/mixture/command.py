@@ -215,7 +215,7 @@ class Cluster(MixtureOptions, _LinesCommand):
         return self.make_mixture(data.lines.items)
 
     def fit(self, model: Clusterer, data: LineData, progress: Progress) -> None:
-        model.fit(data.lines.items, on_step=progress)
+        model.fit(data.lines.items, **self.fit_options(progress))
 
     def answer(self, model: Clusterer, data: LineData) -> LinePredictions:
         from softcount.cli.answers import answer
@@ -360,7 +360,7 @@ class Classify(_LinesCommand):
 
     def fit(self, model: NaiveBayes, data: LineData, progress: Progress) -> None:
         labels = [*data.labels, *[None] * len(data.unlabelled)]
-        model.fit([*data.labelled, *data.unlabelled], labels, on_step=progress)
+        model.fit([*data.labelled, *data.unlabelled], labels, **self.fit_options(progress))
 
     def say_warning(self, warning: warnings.WarningMessage) -> str:
         """Return the text of a warning; for a collapse, with advice in terms of options.

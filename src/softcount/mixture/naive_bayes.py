@@ -14,6 +14,7 @@ from sklearn.model_selection import StratifiedKFold, check_cv
 from softcount.core import interrupt, store
 from softcount.core.errors import DataError, LearnerError
 from softcount.core.estimator import FitOptions, all_or_nothing
+from softcount.core.folder import resumable
 from softcount.core.store import numbers
 from softcount.core.types import Array, FloatArray, IntArray, Params
 from softcount.core.warnings import is_later_fold
@@ -133,6 +134,7 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
     _core_name = "naive bayes"
 
     # learning
+    @resumable
     def fit(  # type: ignore[override]  # as scikit-learn has it
         self,
         X: Any,
@@ -312,6 +314,7 @@ class NaiveBayesCV(NaiveBayesCVParameters, NaiveBayes):
     """
 
     @interrupt.graceful()
+    @resumable
     def fit(  # type: ignore[override]  # as scikit-learn has it
         self,
         X: Any,

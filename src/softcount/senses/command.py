@@ -124,7 +124,9 @@ class Senses(AnswerOptions, LearnerOptions, LearningCommand):
 
     def fit(self, model: SenseInducer, data: list[Any], progress: Progress) -> None:
         forms = [form.strip() for form in (self.forms or "").split(",") if form.strip()]
-        model.fit(data, forms if self.word is None else [self.word, *forms], on_step=progress)
+        model.fit(
+            data, forms if self.word is None else [self.word, *forms], **self.fit_options(progress)
+        )
 
     def answer(self, model: SenseInducer, data: list[Any]) -> SensePredictions:
         return SensePredictions(

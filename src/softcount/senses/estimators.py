@@ -17,6 +17,7 @@ from softcount.core import store
 from softcount.core.errors import DataError, StoreError
 from softcount.core.estimate import Estimate
 from softcount.core.estimator import FitOptions, HasLearner, all_or_nothing, check_learner
+from softcount.core.folder import resumable
 from softcount.core.parameters import ShortRunParameters, check_parameters, describe
 from softcount.core.store import AGAIN, Stored, numbers, strings
 from softcount.core.theory import Decomposition
@@ -150,6 +151,7 @@ class SenseInducer(SenseInducerParameters, store.Saveable, HasLearner, BaseEstim
     senses_: list[Sense]
 
     # learning
+    @resumable
     def fit(
         self,
         sentences: Any,

@@ -215,7 +215,7 @@ class TellStory(LearnerOptions, LearningCommand):
 
     def fit(self, model: StoryModel, data: StoryItems, progress: Progress) -> None:
         try:
-            model.fit([line.item for line in data.non_blank], on_step=progress)
+            model.fit([line.item for line in data.non_blank], **self.fit_options(progress))
         # where an error is about an item, or comes from the story, name the line of the file
         except ImpossibleItem as error:
             if error.item is not None:

@@ -484,7 +484,7 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
         return len(data.documents.items)
 
     def fit(self, model: TopicModel, data: DocumentsRead, progress: Progress) -> None:
-        model.fit(data.documents.items, labels=data.labels, on_step=progress)
+        model.fit(data.documents.items, labels=data.labels, **self.fit_options(progress))
 
     def answer(self, model: TopicModel, data: DocumentsRead) -> TopicAnswers:
         import numpy as np

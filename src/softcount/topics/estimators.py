@@ -14,6 +14,7 @@ from softcount.core import store
 from softcount.core.errors import DataError, LearnerError, StoreError
 from softcount.core.estimator import Estimator, FitOptions, all_or_nothing, name_impossible_items
 from softcount.core.fit import open_session
+from softcount.core.folder import resumable
 from softcount.core.parameters import check_parameters, check_whole, not_smoothed
 from softcount.core.store import AGAIN, numbers
 from softcount.core.stream import StreamProgress, fit_stream, stream_learner
@@ -145,6 +146,7 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         return find_characteristic_words(self.weights_, self.topics_, self.word_names(), n)
 
     # learning
+    @resumable
     def fit(  # type: ignore[override]  # as scikit-learn has it
         self,
         X: Any,

@@ -134,7 +134,7 @@ class Translate(LearnerOptions, LearningCommand):
         settings: dict[str, Any] = self.learning(make_aligner_learner(self))
         aligner = Aligner(self.model, **settings)
         with AlignmentProgress(self.verbose) as progress:
-            aligner.fit(pairs, on_step=progress)
+            aligner.fit(pairs, **self.fit_options(progress))
         if self.verbose:
             typer.echo(f"# {aligner.signature_}", err=True)
         non_empty = [n for n, length in enumerate(side.lengths.tolist()) if length]

@@ -1,0 +1,192 @@
+"""``softcount resume`` and ``softcount show``: fits in folders, see `softcount.core.folder`."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from softcount.cli.frame import Command, Progress
+from softcount.cli.options import Argument, Learning, Output
+from softcount.cli.targets import FIT_FOLDER
+
+FolderArgument = Annotated[
+    Path, Argument("The folder that --folder named.", metavar="FOLDER", file=FIT_FOLDER)
+]
+
+
+class Resume(Command):
+    """Continue a fit that was stopped or killed, from the folder that --folder named.
+
+    The command is run again where it was, with the same options, and goes on from the last
+    checkpoint: the result is the same, bit by bit, as if it had never been stopped. Files that it
+    read must still be there. A fit that has ended prints its answers again.
+
+    \b
+    softcount topics letters.txt -k 50 --folder run > topics.txt
+    softcount resume run > topics.txt
+    """
+
+    folder_: FolderArgument
+    threads: Annotated[
+        int | None,
+        Learning("Use another number of threads than before; the result is the same.", least=1),
+    ] = None
+
+    def run(self) -> None:
+        from softcount.core import folder
+        from softcount.core.errors import StoreError
+
+        facts = folder.read_facts(self.folder_)
+        command = facts.get("command")
+        if command is None:
+            self._resume_model()
+            return
+        if not isinstance(command, Mapping) or not isinstance(command.get("arguments"), list):
+            raise StoreError(f"{self.folder_} names no command", "run the command again")
+        arguments = [str(each) for each in command["arguments"]]
+        arguments = replace_option(arguments, "--folder", str(self.folder_.resolve()))
+        if self.threads is not None:
+            arguments = replace_option(arguments, "--threads", str(self.threads))
+        stdin = self.folder_.resolve() / folder.STDIN
+        try:
+            os.chdir(command["folder"])
+        except (OSError, TypeError) as error:
+            raise StoreError(
+                f"the command was run in {command.get('folder')}, which cannot be opened",
+                "run it again, from where its files are now, with the same --folder",
+            ) from error
+        if command.get("reads_stdin"):
+            sys.stdin = open(stdin, encoding="utf-8")  # noqa: SIM115 (read by the command)
+        typer.echo(f"softcount: softcount {shlex.join(arguments)}", err=True)
+        from softcount.cli.app import app
+
+        if code := app(arguments, standalone_mode=False):
+            raise typer.Exit(code)
+
+    def _resume_model(self) -> None:
+        """Continue a fit that was begun in Python."""
+        from softcount.core import folder
+        from softcount.engines import Local
+
+        facts = folder.read_facts(self.folder_)
+        more = {} if self.threads is None else {"engine": Local(self.threads)}
+        with Progress(0) as progress:
+            model = folder.resume(self.folder_, on_step=progress, **more)
+        typer.echo(f"{facts['model']}: {model.verdict_}")
+        place = self.folder_ / folder.MODEL
+        if place.exists():
+            typer.echo(f"the fitted model is {place}: softcount.load({str(place)!r})")
+
+
+def replace_option(arguments: list[str], option: str, value: str) -> list[str]:
+    """Return the arguments of a command with another value of an option.
+
+    >>> replace_option(["tag", "a.txt", "--folder", "x", "-k", "3"], "--folder", "y")
+    ['tag', 'a.txt', '-k', '3', '--folder', 'y']
+    """
+    kept: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "--":
+            return [*kept, option, value, argument, *rest]
+        if argument == option:
+            next(rest, None)
+        elif not argument.startswith(f"{option}="):
+            kept.append(argument)
+    return [*kept, option, value]
+
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+
+
+class Show(Command):
+    """Show what a folder of --folder holds, and how far it is.
+
+    \b
+    softcount show run
+    """
+
+    folder_: FolderArgument
+    json: Annotated[bool, Output("Print everything as JSON.")] = False
+
+    def run(self) -> None:
+        import json
+
+        from softcount.core.folder import FACTS, PROGRESS, read_facts
+
+        facts = read_facts(self.folder_)
+        has_begun = (self.folder_ / PROGRESS).exists()
+        progress = read_facts(self.folder_, PROGRESS) if has_begun else {}
+        size = sum(path.stat().st_size for path in self.folder_.rglob("*") if path.is_file())
+        if self.json:
+            about = {FACTS: facts, PROGRESS: progress, "bytes": size}
+            typer.echo(json.dumps(about, indent=1))
+            return
+        for line in describe_fit(facts, progress, size, time.time()):
+            typer.echo(line)
+
+
+def describe_fit(
+    facts: Mapping[str, Any], progress: Mapping[str, Any], size: int, now: float
+) -> list[str]:
+    """Describe the fit in a folder, in lines."""
+    from softcount.core.estimate import readable_bytes
+
+    lines = [f"model      {facts.get('model')}"]
+    command = facts.get("command") or {}
+    if command:
+        lines.append(f"command    softcount {shlex.join(map(str, command.get('arguments', ())))}")
+        lines.append(f"in         {command.get('folder')}")
+    data = facts.get("data") or {}
+    lines += [f"{name:10} {what}" for name, what in data.items()]
+    lines.append(f"on disk    {readable_bytes(size)}")
+    if not progress:
+        return [*lines, "no checkpoint yet"]
+    step, most = progress.get("step"), progress.get("max_iter")
+    if "finished" in progress:
+        lines.append(f"ended      after step {step}: {progress['finished']}")
+    else:
+        run = f", run {progress['run'] + 1} of {progress['n_init']}" if most else ""
+        lines.append(f"step       {step} of at most {most}{run} ({progress.get('loop')})")
+        ago = now - float(progress.get("time", now))
+        lines.append(f"written    {format_seconds(ago)} ago")
+        if most and step is not None:
+            left = max(most - step, 0) * float(progress.get("seconds_per_step", 0.0))
+            lines.append(f"time left  at most {format_seconds(left)} for this run")
+    lines.append(f"objective  {progress.get('objective')}")
+    curve = [value for value in progress.get("curve", ()) if value is not None]
+    if len(curve) > 1:
+        lines.append(f"           {draw_curve(curve)}")
+    return lines
+
+
+def draw_curve(values: list[float], width: int = 60) -> str:
+    """Draw a curve in one line of characters.
+
+    >>> draw_curve([0.0, 1.0, 2.0, 7.0])
+    '▁▂▃█'
+    """
+    every = -(-len(values) // width)
+    values = values[::-every][::-1]
+    least, most = min(values), max(values)
+    scale = (len(BLOCKS) - 1) / (most - least) if most > least else 0.0
+    return "".join(BLOCKS[round((value - least) * scale)] for value in values)
+
+
+def format_seconds(seconds: float) -> str:
+    """Format a duration.
+
+    >>> format_seconds(42.4), format_seconds(7300)
+    ('42 s', '2 h 2 min')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
