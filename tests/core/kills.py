@@ -17,6 +17,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -114,9 +115,9 @@ def kill_and_resume(name: str, kills: int, seed: int = 0) -> tuple[int, int]:
             folder = Path(place, str(number))
             cut = None
             for _ in range(rng.choice((1, 1, 2))):
-                cut = in_child(lambda: fit(name, folder), rng.uniform(0.1, 1.0) * duration)
+                cut = in_child(partial(fit, name, folder), rng.uniform(0.1, 1.0) * duration)
             hit += cut is None
-            same += in_child(lambda: fit(name, folder)) == wanted
+            same += in_child(partial(fit, name, folder)) == wanted
     return hit, same
 
 
