@@ -15,7 +15,13 @@ import softcount as sc
 from softcount import samples
 from softcount.core import store
 from softcount.core.errors import LearnerError, StoreError
-from softcount.core.folder import CheckpointWarning, FitFolder, read_facts, resume
+from softcount.core.folder import (
+    CheckpointWarning,
+    FitFolder,
+    learn_stream,
+    read_facts,
+    resume,
+)
 from softcount.core.interrupt import StoppedWarning
 from softcount.engines import Local
 from tests.core.kills import coins, kill_and_resume
@@ -156,6 +162,32 @@ def test_ctrl_c_leaves_a_checkpoint(tmp_path: Path) -> None:
     again = resume(folder.path, on_step=lambda state: steps.append(state.step))
     assert steps[0] == 4
     assert same(again, model().fit(NOTES))
+
+
+@pytest.mark.parametrize("kind", ["lda", "vb", "ibm1", "aligner"])
+def test_streams_go_on(kind: str, tmp_path: Path) -> None:
+    data = samples.pairs() if kind in ("ibm1", "aligner") else NOTES
+    blocks = [data[i : i + 12] for i in range(0, 48, 12)]
+    make = {
+        "lda": lambda: sc.LDA(3, learner=sc.OnlineEM(batch_size=5)),
+        "vb": lambda: sc.LDA(3, learner=sc.StochasticVB(batch_size=5)),
+        "ibm1": lambda: sc.align.IBM1(),
+        "aligner": lambda: sc.Aligner("ibm1"),
+    }[kind]
+    *_, whole = learn_stream(make(), blocks, tmp_path / "whole")
+    plain = make()
+    for block in blocks:
+        plain.partial_fit(block)
+    for number, _ in enumerate(learn_stream(make(), blocks, tmp_path / "run")):
+        if number == 1:
+            break  # what has been learned is written
+    *rest, again = learn_stream(make(), blocks, tmp_path / "run")
+    assert len(rest) == 1
+    for name in plain.raw_params_:
+        assert np.array_equal(whole.raw_params_[name], plain.raw_params_[name])
+        assert np.array_equal(again.raw_params_[name], plain.raw_params_[name])
+    with pytest.raises(StoreError, match="other settings"):
+        next(learn_stream(make().set_params(random_state=1), blocks, tmp_path / "run"))
 
 
 # what is refused

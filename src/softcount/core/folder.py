@@ -29,7 +29,7 @@ import os
 import shutil
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial, wraps
 from importlib import import_module
@@ -41,6 +41,7 @@ from typing import Any, TextIO, TypeVar
 import numpy as np
 
 from softcount._version import __version__
+from softcount.core import store
 from softcount.core.drafts import open_whole, write_whole
 from softcount.core.errors import LearnerError, SoftcountError, StoreError, brief
 from softcount.core.records import NotRecordable, digest, read_record, write_record
@@ -52,6 +53,7 @@ except ImportError:  # no such locks on this system: two fits in one folder are 
     fcntl = None  # type: ignore[assignment]
 
 FACTS, SETTINGS, DATA, PROGRESS = "fit.json", "settings.record", "data.record", "progress.json"
+STREAM = "stream.record"
 RESULT, MODEL, LOCK, STDIN = "result.record", "model.softcount", ".lock", "stdin.txt"
 FORMAT, FORMAT_VERSION = "softcount fit", 1
 LARGEST_JSON = 1 << 24
@@ -64,6 +66,7 @@ CURVE = 200
 """Number of points of the objective curve in progress.json."""
 
 F = TypeVar("F", bound=Callable[..., Any])
+M = TypeVar("M", bound=Any)
 
 
 class CheckpointWarning(UserWarning):
@@ -584,3 +587,64 @@ def resume(path: str | PathLike[str], **given: Any) -> Any:
             raise
         raise StoreError(f"{path} is not an intact fit: {error}", "fit again") from error
     return model.fit(**arguments, **options, on_step=watcher, folder=FitFolder(folder))
+
+
+# Endless streams
+
+
+def learn_stream(
+    model: M, blocks: Iterable[Any], folder: str | PathLike[str], seconds: float = 60.0
+) -> Iterator[M]:
+    """Learn from a stream of data by ``partial_fit``, and yield the model after each block.
+
+    What has been learned is written to the folder about once in ``seconds``, and when the stream
+    ends or is stopped. After a kill, call it again with the same stream: blocks that the written
+    model has learned from are skipped, and the bits are those of a stream without a stop.
+
+    ``model``   an estimator with ``partial_fit`` (topics, aligners)
+    ``blocks``  data for ``partial_fit``, a block at a time; from the beginning of the stream
+
+    >>> import tempfile, softcount as sc
+    >>> blocks = [["a b", "b a"], ["c d", "a a"], ["d c"]]
+    >>> folder = tempfile.mkdtemp() + "/run"
+    >>> for model in learn_stream(sc.LDA(2), blocks, folder):
+    ...     seen = model.n_iter_
+    >>> seen
+    3
+    """
+    place = FitFolder(folder, seconds, keep_data=False)
+    settings = model.get_params(deep=False)
+    known = {name: identify(value)[0] for name, value in settings.items() if name != "engine"}
+    identity = {"model": type(model).__name__, "settings": digest(known), "version": __version__}
+    place.open({"model": type(model).__name__, "identity": identity}, {})
+    file, done, last = place.place / STREAM, 0, time.monotonic()
+    try:
+        if file.exists():
+            written = read_record(file)
+            objects = {name: settings[name] for name in store.OBJECTS if name in settings}
+            model = type(model).restore(written["content"], **objects)
+            done = written["blocks"]
+            if written["progress"] is not None:
+                model._progress = written["progress"]
+
+        def write() -> None:
+            progress = getattr(model, "_progress", None)  # a model file has it in a rounded form
+            state = {"content": model.content(), "progress": progress, "blocks": done}
+            _try_to_write(place.place, partial(write_record, file, state))
+
+        try:
+            for number, block in enumerate(blocks):
+                if number < done:
+                    continue
+                model.partial_fit(block)
+                done = number + 1
+                if time.monotonic() - last >= seconds:
+                    write()
+                    last = time.monotonic()
+                yield model
+        finally:
+            if done:
+                write()
+                _try_to_write(place.place, partial(model.save, place.place / MODEL))
+    finally:
+        place.close()
