@@ -1,3 +1,5 @@
+from softcount.core.folder import FitFolder as FitFolder
+from softcount.core.folder import learn_stream as learn_stream
 from softcount.learners.base import Learner as Learner
 from softcount.learners.base import anneal as anneal
 from softcount.learners.named import EM as EM
