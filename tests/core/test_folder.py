@@ -15,6 +15,7 @@ import softcount as sc
 from softcount import samples
 from softcount.core import store
 from softcount.core.errors import LearnerError, StoreError
+from softcount.core.fit import Run
 from softcount.core.folder import (
     CheckpointWarning,
     FitFolder,
@@ -24,6 +25,7 @@ from softcount.core.folder import (
 )
 from softcount.core.interrupt import StoppedWarning
 from softcount.engines import Local
+from softcount.engines.local import LocalSession
 from tests.core.kills import coins, kill_and_resume
 
 NOTES = samples.notes()
@@ -300,6 +302,245 @@ def test_a_full_disk_costs_nothing_but_checkpoints(
     steps: list[int] = []
     assert same(resume(path, on_step=lambda state: steps.append(state.step)), model().fit(NOTES))
     assert steps[0] == 4
+
+
+def test_ctrl_c_during_a_warm_up(tmp_path: Path) -> None:
+    """What follows a warm-up that was cut short must not be gone on with."""
+    pairs, aligner = samples.pairs(), lambda: sc.align.HMMAligner(warm_up=4, max_iter=4)
+    whole, seen, original = aligner().fit(pairs), 0, Run.e_step
+
+    def e_step(run: Run, tables: Any) -> Any:
+        nonlocal seen
+        seen += 1
+        if seen == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        return original(run, tables)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Run, "e_step", e_step)
+        with pytest.warns(StoppedWarning):
+            aligner().fit(pairs, folder=FitFolder(tmp_path / "run", seconds=3600))
+    again = resume(tmp_path / "run")
+    assert same(again, whole)
+    assert [len(trace) for trace in again.fit_.traces] == [len(t) for t in whole.fit_.traces]
+
+
+def test_kept_parameters_and_draws_come_back(tmp_path: Path) -> None:
+    learner = sc.Gibbs(max_iter=8, n_init=2)
+    gibbs = lambda: sc.MultinomialMixture(3, learner=learner)  # noqa: E731
+    whole = gibbs().fit(NOTES, keep_params=True)
+    folder = FitFolder(tmp_path / "run", steps=0)
+    with pytest.raises(Halt):
+        gibbs().fit(NOTES, keep_params=True, folder=folder, on_step=halt_at(7))
+    again = resume(tmp_path / "run")
+    assert same(again, whole)
+    for chain, other in zip(whole.fit_.draws, again.fit_.draws, strict=True):
+        for draw, another in zip(chain, other, strict=True):
+            assert np.array_equal(draw["words"], another["words"])
+    for params, others in zip(whole.trace_.params, again.trace_.params, strict=True):
+        assert np.array_equal(params["words"], others["words"])
+    assert again.fit_.diagnostics == whole.fit_.diagnostics
+
+
+def test_theory_goes_on(tmp_path: Path) -> None:
+    whole = model().fit(NOTES, theory=True)
+    folder = FitFolder(tmp_path / "run", steps=0)
+    with pytest.raises(Halt):
+        model().fit(NOTES, theory=True, folder=folder, on_step=halt_at(4))
+    again = resume(tmp_path / "run")
+    assert np.array_equal(again.trace_.bound, whole.trace_.bound, equal_nan=True)
+    assert np.array_equal(again.trace_.change, whole.trace_.change, equal_nan=True)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
+@pytest.mark.parametrize("name", ["lda", "hmm gibbs", "aligner", "story"])
+def test_kill(name: str) -> None:
+    assert kill_and_resume(name, kills=2) == (2, 2) or kill_and_resume(name, 3, seed=1)[1] == 3
+
+
+def test_ctrl_c_leaves_a_checkpoint(tmp_path: Path) -> None:
+    def interrupt(state: Any) -> None:
+        if state.step == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    folder = FitFolder(tmp_path / "run", seconds=3600)
+    with pytest.warns(StoppedWarning, match="softcount.resume"):
+        early = model().fit(NOTES, folder=folder, on_step=interrupt)
+    assert early.verdict_ is sc.Verdict.INTERRUPTED
+    assert len(checkpoints(folder.place)) == 1
+    steps: list[int] = []
+    again = resume(folder.path, on_step=lambda state: steps.append(state.step))
+    assert steps[0] == 4
+    assert same(again, model().fit(NOTES))
+
+
+@pytest.mark.parametrize("kind", ["lda", "vb", "ibm1", "aligner"])
+def test_streams_go_on(kind: str, tmp_path: Path) -> None:
+    data = samples.pairs() if kind in ("ibm1", "aligner") else NOTES
+    blocks = [data[i : i + 12] for i in range(0, 48, 12)]
+    make = {
+        "lda": lambda: sc.LDA(3, learner=sc.OnlineEM(batch_size=5)),
+        "vb": lambda: sc.LDA(3, learner=sc.StochasticVB(batch_size=5)),
+        "ibm1": lambda: sc.align.IBM1(),
+        "aligner": lambda: sc.Aligner("ibm1"),
+    }[kind]
+    *_, whole = learn_stream(make(), blocks, tmp_path / "whole")
+    plain = make()
+    for block in blocks:
+        plain.partial_fit(block)
+    for number, _ in enumerate(learn_stream(make(), blocks, tmp_path / "run")):
+        if number == 1:
+            break  # what has been learned is written
+    *rest, again = learn_stream(make(), blocks, tmp_path / "run")
+    assert len(rest) == 1
+    for name in plain.raw_params_:
+        assert np.array_equal(whole.raw_params_[name], plain.raw_params_[name])
+        assert np.array_equal(again.raw_params_[name], plain.raw_params_[name])
+    with pytest.raises(StoreError, match="other settings"):
+        next(learn_stream(make().set_params(random_state=1), blocks, tmp_path / "run"))
+
+
+# what is refused
+
+
+def test_another_fit_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    halted(path)
+    for other, data, word in (
+        (model(smoothing=0.5), NOTES, "other settings"),
+        (model(), NOTES[1:], "other data"),
+        (sc.LDA(3), NOTES, "another model"),
+    ):
+        with pytest.raises(StoreError, match=word):
+            other.fit(data, folder=path)
+    with pytest.raises(StoreError, match="other options"):
+        model().fit(NOTES, folder=path, keep_params=True)
+    assert same(model().fit(NOTES, folder=path), model().fit(NOTES))
+
+
+def test_folders_of_others_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("dear")
+    with pytest.raises(StoreError, match="not empty"):
+        model().fit(NOTES, folder=tmp_path)
+    assert os.listdir(tmp_path / ".") == ["letter.txt", ".lock"] or "letter.txt" in os.listdir(
+        tmp_path
+    )
+    with pytest.raises(StoreError, match="holds no fit"):
+        resume(tmp_path)
+    with pytest.raises(StoreError, match="cannot make the folder"):
+        model().fit(NOTES, folder=tmp_path / "letter.txt" / "run")
+
+
+def test_seeds_that_cannot_be_repeated_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(LearnerError, match="continued from a seed"):
+        model(random_state=np.random.default_rng(0)).fit(NOTES, folder=tmp_path / "run")
+
+
+def test_two_processes_in_one_folder(tmp_path: Path) -> None:
+    pytest.importorskip("fcntl")
+    path, refused = tmp_path / "run", []
+
+    def watch(state: Any) -> None:
+        if state.step == 2:
+            with pytest.raises(StoreError, match="another process") as error:
+                model().fit(NOTES, folder=FitFolder(path))
+            refused.append(error)
+
+    assert same(model().fit(NOTES, folder=path, on_step=watch), model().fit(NOTES))
+    assert refused
+
+
+def test_what_no_file_can_hold_must_be_given_again(tmp_path: Path) -> None:
+    tosses = ["HHT", "TTT", "HHH"] * 9
+    story = lambda: sc.StoryModel(coins, learner=sc.EM(**STEPS))  # noqa: E731
+    halted(tmp_path / "run", story(), tosses)
+    with pytest.raises(StoreError, match=r"'story'.*cannot be written"):
+        resume(tmp_path / "run")
+    assert same(resume(tmp_path / "run", story=coins), story().fit(tosses))
+
+    class Item(str):
+        __slots__ = ()
+
+    halted(tmp_path / "odd", story(), [Item("HHT"), Item("TTT")])
+    with pytest.raises(StoreError, match="no copy of the data"):
+        resume(tmp_path / "odd", story=coins)
+
+
+# what may go wrong
+
+
+def test_a_damaged_checkpoint_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    halted(path)
+    newest = checkpoints(path)[-1]
+    content = bytearray(newest.read_bytes())
+    content[-9] ^= 1
+    newest.write_bytes(content)
+    with pytest.warns(CheckpointWarning, match="checksum"):
+        again = resume(path)
+    assert same(again, model().fit(NOTES))
+
+
+def test_a_full_disk_costs_nothing_but_checkpoints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, is_full = tmp_path / "run", False
+    write = store.write_whole
+
+    def write_unless_full(target: Any, content: bytes) -> None:
+        if is_full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(target, content)
+
+    monkeypatch.setattr(store, "write_whole", write_unless_full)
+
+    def watch(state: Any) -> None:
+        nonlocal is_full
+        is_full = state.step >= 4
+        if state.step == 7:
+            raise Halt
+
+    with (
+        pytest.warns(CheckpointWarning, match=r"No space left.*learning goes on"),
+        pytest.raises(Halt),
+    ):
+        model().fit(NOTES, folder=FitFolder(path, steps=0), on_step=watch)
+    is_full = False
+    assert len(checkpoints(path)) == 2
+    steps: list[int] = []
+    assert same(resume(path, on_step=lambda state: steps.append(state.step)), model().fit(NOTES))
+    assert steps[0] == 4
+
+
+def test_ctrl_c_during_a_warm_up(tmp_path: Path) -> None:
+    """What follows a warm-up that was cut short must not be gone on with."""
+    pairs, aligner = samples.pairs(), lambda: sc.align.HMMAligner(warm_up=4, max_iter=4)
+    whole, seen = aligner().fit(pairs), 0
+
+    def interrupt(run: Run, original: Any = Run.e_step) -> Any:
+        nonlocal seen
+        seen += 1
+        if seen == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        return original
+
+    step = Run.e_step
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Run, "e_step", lambda run, tables: interrupt(run)(run, tables))
+        with pytest.warns(StoppedWarning):
+            aligner().fit(pairs, folder=FitFolder(tmp_path / "run", seconds=3600))
+    assert step is Run.e_step
+    again = resume(tmp_path / "run")
+    assert same(again, whole)
+    assert [len(trace) for trace in again.trace_.warm_up] == [5]
+
+
+def test_states_that_no_file_can_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LocalSession, "states", lambda session: {0: object()})
+    with pytest.warns(CheckpointWarning, match="no checkpoints") as caught:
+        fitted = model().fit(NOTES, folder=FitFolder(tmp_path / "run", steps=0))
+    assert len(caught) == 1
+    assert same(fitted, model().fit(NOTES))
 
 
 @pytest.mark.parametrize("name", ["fit.json", "settings.record", "data.record"])

@@ -153,7 +153,8 @@ def fit(
             start |= before.params
             warm_up.append(before.trace)
         init = start
-    loop = None if folder is None else folder.next_loop()
+    # what follows a warm-up or a search that Ctrl-C has cut short is not what it should be
+    loop = None if folder is None or interrupt.asked() else folder.next_loop()
     if loop is not None and (found := loop.result()) is not None:
         return found
     may_warm_up = callable(init) and learner.schedule.batch_size is None

@@ -280,7 +280,7 @@ class RunFolder:
 
     def __init__(self, loop: LoopFolder, path: Path, facts: Mapping[str, Any]) -> None:
         self.loop, self.path, self._facts = loop, path, facts
-        self._stopping = False
+        self._stopping = self._hopeless = False
         self._last, self._cost, self._last_step = time.monotonic(), 0.0, 0
         self._number, self.checkpoint = self._find()
 
@@ -303,6 +303,8 @@ class RunFolder:
         """Return whether it is time for a checkpoint."""
         if self._stopping:
             return True
+        if self._hopeless:
+            return False
         whole, passed = self.loop.whole, time.monotonic() - self._last
         if whole.steps is not None and step - self._last_step >= whole.steps:
             return True
@@ -313,7 +315,9 @@ class RunFolder:
         began = time.monotonic()
         self._number += 1
         path = self.path / f"checkpoint-{self._number:08d}.record"
-        if _try_to_write(self.path, partial(write_record, path, checkpoint)):
+        written = _try_to_write(self.path, partial(write_record, path, checkpoint))
+        self._hopeless = written is None
+        if written:
             for old in sorted(self.path.glob("checkpoint-*.record"))[:-N_CHECKPOINTS]:
                 old.unlink(missing_ok=True)
         self.loop.tell(self._facts, checkpoint.trace)
@@ -350,22 +354,22 @@ class RunFolder:
                 old.unlink(missing_ok=True)
 
 
-def _try_to_write(folder: Path, write: Callable[[], None]) -> bool:
+def _try_to_write(folder: Path, write: Callable[[], None]) -> bool | None:
     """Write something; if that is not possible, warn, and let learning go on.
 
     What was written before is still there: a full disk must not cost what has been learned.
+    Returns None if a later attempt would fail, too.
     """
     try:
         write()
+        return True
     except NotRecordable as error:
-        problem = f"this fit has no checkpoints: {error.message}"
+        problem, outcome = f"this fit has no checkpoints: {error.message}", None
     except (StoreError, OSError) as error:
         problem = f"no checkpoint could be written: {getattr(error, 'message', error)}"
-        problem += "; learning goes on, and the last checkpoint is as it was"
-    else:
-        return True
+        problem, outcome = f"{problem}; learning goes on, and the last one is as it was", False
     warnings.warn(f"{folder}: {problem}", CheckpointWarning, stacklevel=2)
-    return False
+    return outcome
 
 
 def _read_if_intact(path: Path) -> Any:
