@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -155,7 +155,7 @@ def fit(
         init = start
     # what follows a warm-up or a search that Ctrl-C has cut short is not what it should be
     loop = None if folder is None or interrupt.asked() else folder.next_loop()
-    if loop is not None and (found := loop.result()) is not None:
+    if loop is not None and not model.averages_draws and (found := loop.result()) is not None:
         return found
     may_warm_up = callable(init) and learner.schedule.batch_size is None
     if short_runs > 1 or (short_runs == 1 and may_warm_up):
@@ -206,7 +206,7 @@ def fit(
         local=results[best].local,
     )
     if loop is not None and not interrupt.asked():
-        loop.finish(whole)
+        loop.finish(whole, keep_runs=model.averages_draws)
     return whole
 
 
@@ -235,7 +235,11 @@ def _best_of_short_runs(
 
 @dataclass(frozen=True)
 class _Result:
-    """The result of one run; ``kept`` are the states whose parameters are kept draws."""
+    """The result of one run.
+
+    ``kept``     the states whose parameters are kept draws
+    ``sampler``  the state of a sampler that accumulates what is learned (`Model.averages_draws`)
+    """
 
     params: Params
     trace: Trace
@@ -243,6 +247,7 @@ class _Result:
     kept: tuple[State, ...]
     priors: Mapping[str, Array]
     local: Params
+    sampler: Mapping[str, Array] = field(default_factory=dict)
 
     @property
     def objective(self) -> float:
@@ -299,6 +304,7 @@ class Run:
         self.theory, self.keep_local, self.step = theory, keep_local, first_step
         self.keeper = keeper
         self.last: Step | None = None
+        self.sampler: Sampler | None = None
         self.states: list[State] = []
         """The trace so far, collected by `drain`."""
         self.before: Any = None
@@ -431,8 +437,12 @@ class Run:
         """Run to the end and collect the result."""
         keeper, draws, kept = self.keeper, list[Params](), list[State]()
         if keeper is not None:
-            if (ended := keeper.result()) is not None:
-                return ended  # type: ignore[no-any-return]
+            ended: _Result | None = keeper.result()
+            if ended is not None:
+                if self.model.averages_draws:  # a new sampler takes up what this run's had
+                    start = init(self.rng("start")) if callable(init) else init
+                    self.collapse(check_start(self.families, start)).restore(ended.sampler)
+                return ended
             kept, draws = self._recall(keeper, keep_params)
         if keeper is not None and keeper.checkpoint:
             start = keeper.checkpoint.start
@@ -486,6 +496,8 @@ class Run:
             self._local(self.model.rows_reported) if self.keep_local else {},
         )
         if keeper is not None:
+            if self.model.averages_draws and self.sampler is not None:
+                result = replace(result, sampler=self.sampler.state())
             if verdict is Verdict.INTERRUPTED:
                 keeper.stop(steps)  # to the next point from which it can go on
             else:
@@ -614,7 +626,8 @@ class Run:
 
     def collapse(self, params: Params) -> Sampler:
         """Make the model's collapsed sampler; its initial values are drawn given ``params``."""
-        return self.model.collapse(self.session.shards, params, self.stream("collapse"))
+        self.sampler = self.model.collapse(self.session.shards, params, self.stream("collapse"))
+        return self.sampler
 
     # M-steps
 

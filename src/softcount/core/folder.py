@@ -245,10 +245,11 @@ class LoopFolder:
         folder.mkdir(parents=True, exist_ok=True)
         return RunFolder(self, folder, {"run": number, "max_iter": max_iter, "n_init": n_init})
 
-    def finish(self, fit: Fit) -> None:
-        """Write the result of all runs, and remove what it replaces."""
+    def finish(self, fit: Fit, keep_runs: bool = False) -> None:
+        """Write the result of all runs; it takes their place, unless they are to be kept."""
         self.path.mkdir(parents=True, exist_ok=True)
-        if _try_to_write(self.path, partial(write_record, self.path / RESULT, fit)):
+        write = partial(write_record, self.path / RESULT, fit)
+        if not keep_runs and _try_to_write(self.path, write):
             for folder in self.path.glob("run-*"):
                 shutil.rmtree(folder, ignore_errors=True)
         figures = pack_states(fit.trace.states)

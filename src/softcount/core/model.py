@@ -45,6 +45,8 @@ class Model(ABC):
     """Name of the table of parameters that belong to items; empty if there are none."""
     holds_out: bool = False
     """Whether it defines `held_out_log_likelihood`."""
+    averages_draws: bool = False
+    """Whether its collapsed samplers accumulate what is learned, over all runs."""
 
     @abstractmethod
     def expect(self, params: Params, shard: Shard, how: EStep, local: Any = None) -> Stats:
