@@ -150,8 +150,8 @@ class Grammar(Model):
     def make_corpus(self, given: SupervisedSentences, weights: FloatArray) -> TreeCorpus:
         """Make a corpus of sentences, with the known brackets and trees as constraints."""
         text = given.text
-        new = text.words[len(self.vocabulary.words) :]
-        known = (*self._allowed_preterminals(given), weights, new)
+        n_words = len(self.vocabulary.words)
+        known = (*self._allowed_preterminals(given), weights, text.words[n_words:], n_words)
         shard = SentenceShard(np.arange(len(text)), text.tokens, text.indptr, *known)
         constraints, trees = self._constrain_spans(given), self._count_known_entries(given)
         return TreeCorpus(SentenceCorpus(shard, text.name), constraints, trees)
@@ -273,12 +273,11 @@ class Grammar(Model):
     def blocks(self, shard: TreeShard, size: int) -> list[TreeShard]:
         """Split the sentences, in order, into blocks of ``size``."""
         whole = TreeCorpus(SentenceCorpus(shard.text), shard.constraints, shard.trees)
-        numbers = np.arange(len(shard))
-        return [whole.select(numbers[i : i + size]) for i in range(0, len(shard), size)]
+        return [whole.part(i, min(i + size, len(shard))) for i in range(0, len(shard), size)]
 
     def collapse(self, shards: Sequence[TreeShard], params: Params, stream: int) -> CollapsedTrees:
         """Make the collapsed sampler, starting from trees drawn given ``params``."""
-        (shard,) = shards
+        shard = TreeShard.concatenate(shards)
         check_collapsible(self.families, shard.text.weights)
         first = self.sample_derivations(params, shard, stream)
         check_possible(shard.text.numbers, first.log_p, IMPOSSIBLE, self.remedy)

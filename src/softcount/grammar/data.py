@@ -9,15 +9,22 @@ from itertools import zip_longest
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, vstack
 
+from softcount.core.caches import PickledWithoutCaches
 from softcount.core.errors import DataError, brief
 from softcount.core.types import Array, BoolArray, IntArray
 from softcount.hmm.data import SentenceCorpus, SentenceShard, StateSetBuilder
 from softcount.text.sequences import Like, Sequences, sequences
-from softcount.text.shards import split_items
+from softcount.text.shards import cut_by_work, split_items
 from softcount.text.treebank import Trees, lowercase, trees
 from softcount.text.trees import Tree, escape_brackets, find_crossing, from_spans
+
+SHARD_WORK = 1 << 25
+"""Maximum sum of n³ over the sentences of a shard, unless it is a single sentence: about 1,500 of a
+newspaper. A chart takes time cubic in the number of words, so an E-step of a shard takes a second
+with a few symbols and minutes with the rules of a treebank, which is long beside what the tables
+cost; and shards enough are left to be shared out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +49,7 @@ class SpanConstraints:
 
 
 @dataclass(frozen=True, eq=False)
-class TreeShard:
+class TreeShard(PickledWithoutCaches):
     """A set of sentences with constraints on their spans.
 
     ``trees``  (sentences, entries): number of times that the known tree of each sentence uses each
@@ -56,6 +63,21 @@ class TreeShard:
 
     def __len__(self) -> int:
         return len(self.text)
+
+    @classmethod
+    def concatenate(cls, shards: Sequence[TreeShard]) -> TreeShard:
+        """Make one shard of several of the same corpus."""
+        if len(shards) == 1:
+            return shards[0]
+        constraints, trees = shards[0].constraints, shards[0].trees
+        if constraints.sets is not None:
+            parts = [(shard.constraints.sets, shard.constraints.sizes) for shard in shards]
+            sets, sizes = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+            constraints = replace(constraints, sets=sets, sizes=sizes)
+        if trees is not None:
+            trees = vstack([shard.trees for shard in shards], format="csr")
+        text = SentenceShard.concatenate([shard.text for shard in shards])
+        return cls(text, constraints, trees)
 
     @cached_property
     def first_sets(self) -> Array:
@@ -73,7 +95,7 @@ class TreeShard:
 
 @dataclass(frozen=True, eq=False)
 class TreeCorpus:
-    """The corpus of a grammar: one shard of all sentences, or mini-batches."""
+    """The corpus of a grammar."""
 
     texts: SentenceCorpus
     constraints: SpanConstraints
@@ -88,9 +110,26 @@ class TreeCorpus:
         return len(self.texts)
 
     def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[TreeShard]:
-        if batch_size is None:
-            return [self.everything]
-        return [self.select(batch) for batch in split_items(len(self), len(self), batch_size, seed)]
+        if batch_size is not None:
+            batches = split_items(len(self), len(self), batch_size, seed)
+            return [self.select(batch) for batch in batches]
+        lengths = np.diff(self.texts.everything.indptr).astype(np.float64)
+        cut = cut_by_work(lengths**3, SHARD_WORK)
+        return [self.everything] if len(cut) == 1 else [self.part(*ends) for ends in cut]
+
+    def part(self, first: int, last: int) -> TreeShard:
+        """Make a shard of the sentences ``first`` to ``last`` (exclusive), without copying them."""
+        constraints, trees = self.constraints, self.trees
+        if constraints.sets is not None and constraints.sizes is not None:
+            begin, end = self.everything.first_sets[[first, last]]
+            sets, sizes = constraints.sets[begin:end], constraints.sizes[first:last]
+            constraints = replace(constraints, sets=sets, sizes=sizes)
+        if trees is not None:
+            begin, end = trees.indptr[[first, last]]
+            parts = (trees.data[begin:end], trees.indices[begin:end])
+            indptr = trees.indptr[first : last + 1] - begin
+            trees = csr_matrix((*parts, indptr), (last - first, trees.shape[1]))
+        return TreeShard(self.texts.part(first, last), constraints, trees)
 
     def select(self, numbers: Array) -> TreeShard:
         """Make a shard of these sentences."""

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from softcount.core import store
+from softcount.core.caches import PickledWithoutCaches
 from softcount.core.errors import DataError, LearnerError, StoreError
 from softcount.core.estimate import COPIES, NUMBER, Estimate, count_bytes, make_estimate, n_entries
 from softcount.core.store import AGAIN, TABLE, numbers, strings
@@ -87,7 +88,7 @@ MIXTURE_STEPS = 30
 
 
 @dataclass(frozen=True, eq=False)
-class DenseSymbols:
+class DenseSymbols(PickledWithoutCaches):
     """The symbols and words of a dense grammar.
 
     ``word_counts``  int64 (words,): training counts
@@ -569,7 +570,8 @@ class DenseGrammar(Grammar):
     ) -> DerivationCells:
         """List the cells of each sentence's first tree; words from ``n_words`` on have none."""
         first = TreeNodes(nodes.symbols[:1], nodes.ends[:1])
-        given = (shard.text.indptr, shard.text.rows, np.isfinite(log_p))
+        words = shard.text.observed.astype(np.int64)
+        given = (shard.text.indptr, words, np.isfinite(log_p))
         sizes = (self.shape.k, self.shape.n_symbols, n_words)
         found = kernels.list_cells(first, *given, *sizes)
         return DerivationCells(*found, log_p)
@@ -637,7 +639,10 @@ class DenseGrammar(Grammar):
     def expected_rules(self, query: Query) -> dict[GrammarRule, float]:
         counts = self._infer(query).inside_outside()
         _, rules, words = self.shape.fold_counts(counts, np.asarray(query.params[RULES]))
-        seen = [*self.vocabulary.words, *query.shard.text.new_words]
+        text, known = query.shard.text, self.vocabulary.words
+        if text.own_words is not None:  # then there are rows of these alone
+            known = [known[word] for word in text.own_words.tolist()]
+        seen = [*known, *text.new_words]
         return self._name_rules(rules, words[: len(seen)].T, seen, 0.0)
 
     # rules and generation

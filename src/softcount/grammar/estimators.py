@@ -386,7 +386,8 @@ class PCFG(PCFGParameters, store.SaveableTables, Estimator):
         """Compute the expected counts of all tables, as an E-step does."""
         query = self._query(sentences, brackets)
         how = EStep(threads=query.threads)
-        return dict(self.core_.expect(query.params, query.shard, how).counts)
+        counts = self.core_.expect(query.params, query.shard, how).counts
+        return {name: np.asarray(table) for name, table in counts.items()}
 
     def pruning_loss(self, sentences: Any) -> PruningLoss:
         """Measure what ``prune`` costs, by parsing these sentences with and without it."""

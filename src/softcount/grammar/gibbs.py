@@ -208,13 +208,32 @@ class CollapsedTrees:
                 f"sentence {sentence} begins with a tree that the model holds impossible",
                 "begin with tables that are 0 wherever the model says so",
             )
+        self._set_derivations(first.cells, first.indptr)
+
+    def _set_derivations(self, cells: IntArray, indptr: IntArray) -> None:
+        """Cut derivations into blocks, and count their cells."""
         self._trees = []  # the cells of each block, and where those of its sentences begin
-        for begin in range(0, n, self._size):
-            indptr = first.indptr[begin : begin + self._size + 1]
-            own = first.cells[indptr[0] : indptr[-1]].copy()
-            self._trees.append((own, indptr - indptr[0]))
-        counts = np.bincount(first.cells, minlength=len(priors.alpha)).astype(np.float64)
+        for begin in range(0, len(indptr) - 1, self._size):
+            own = indptr[begin : begin + self._size + 1]
+            self._trees.append((cells[own[0] : own[-1]].copy(), own - own[0]))
+        priors = self._priors
+        counts = np.bincount(cells, minlength=len(priors.alpha)).astype(np.float64)
         self._counts = CellCounts(counts, _row_sums(priors.row_of, counts, len(priors.totals)))
+
+    def state(self) -> dict[str, Array]:
+        """Return copies of all that a sweep changes; counts are made anew from the derivations."""
+        cells = [own for own, _ in self._trees]
+        n_cells = [np.diff(indptr) for _, indptr in self._trees]
+        return {
+            "cells": np.concatenate([np.zeros(0, np.int64), *cells]),
+            "indptr": np.cumsum(np.concatenate([np.zeros(1, np.int64), *n_cells])),
+            "acceptance": np.array(self.acceptance),
+        }
+
+    def restore(self, state: Mapping[str, Array]) -> None:
+        """Continue from what `state` returned; the same bits follow."""
+        self._set_derivations(state["cells"], state["indptr"])
+        self.acceptance = float(state["acceptance"])
 
     @property
     def cells(self) -> list[Array]:

@@ -525,6 +525,7 @@ class RuleGrammar(Grammar):
     ) -> None:
         options.check_frozen((ROOT, RULES), rules.symbols)
         self.rules, self.binarised, self.prune = rules, BinarisedRules(rules), options.prune
+        self._options = options
         self.n_nonterminals = self.binarised.n_nonterminals
         self.unknown = UnknownWords(rules) if unknown and rules.counts is not None else None
         self.horizontal, self.vertical = horizontal, vertical
@@ -542,6 +543,11 @@ class RuleGrammar(Grammar):
         frozen = options.frozen_rows(RULES, rules.symbols)
         rule_family = SparseCategorical(rules.indptr, prior, frozen=frozen)
         self.families: dict[str, Family] = {ROOT: root, RULES: rule_family}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what it is made of: the rules, which are binarised again."""
+        known = (self.unknown is not None, self.horizontal, self.vertical)
+        return type(self), (self.rules, self._options, *known)
 
     @cached_property
     def relations(self) -> UnaryRelations:  # type: ignore[override]

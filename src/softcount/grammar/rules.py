@@ -29,6 +29,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from softcount.core.caches import PickledWithoutCaches
 from softcount.core.errors import DataError, brief
 from softcount.core.types import Array
 from softcount.text.trees import Tree
@@ -88,7 +89,7 @@ def _escape(symbol: str) -> str:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GrammarRules:
+class GrammarRules(PickledWithoutCaches):
     """Rules with probabilities, grouped by left side.
 
     ``rules``          the rules; those with the same left side are adjacent

@@ -23,7 +23,7 @@ from softcount.core.types import (
 )
 from softcount.families import Categorical
 from softcount.families.base import Family, start_tables
-from softcount.hmm.data import SentenceCorpus, SentenceShard, TagConstraints
+from softcount.hmm.data import SHARD_TOKENS, SentenceCorpus, SentenceShard, TagConstraints
 from softcount.hmm.emissions import EMISSIONS, StateEmission, WordEmission, expect_uncounted
 from softcount.hmm.forward_backward import Trellis
 from softcount.hmm.gibbs import CollapsedChain, read_priors
@@ -62,6 +62,12 @@ class HMMCore(Model):
         self.dtype = np.dtype(dtype)
         self.families: dict[str, Family] = {**chain, EMISSIONS: emission.family}
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what it is made of: the family of emissions belongs to the emission."""
+        chain = {name: family for name, family in self.families.items() if name != EMISSIONS}
+        made_of = (chain, self.emission, self.n_states, self.order, self.stop, self.dtype)
+        return type(self), (self.name, *made_of)
+
     # tables in the layout of the compiled loops
     def make_chain(self, params: Params, temper: float = 1.0) -> MarkovChain:
         """Return start, transition and end probabilities, each to the power of ``temper``."""
@@ -88,7 +94,7 @@ class HMMCore(Model):
         shard, K = corpus.everything, self.n_states
         n, entries = shard.n_tokens, sum(map(n_entries, self.families.values()))
         vectors = shard.observed.ndim > 1
-        rows = 3.0 * n * K if vectors else 0.0
+        rows = 3.0 * min(n, SHARD_TOKENS) * K if vectors else 0.0
         squares = 4.0 * n_entries(self.emission.family) / K * n if vectors else 0.0
         return make_estimate(
             len(corpus),
@@ -159,7 +165,7 @@ class HMMCore(Model):
             raise LearnerError(
                 "collapsed sampling needs emissions='table'", "use Gibbs(), which takes any"
             )
-        (shard,) = shards
+        shard = SentenceShard.concatenate(shards)
         if np.any(shard.weights != 1.0):
             raise LearnerError(
                 "collapsed sampling does not support sample_weight: every sentence counts once",

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from softcount.core.bounds import MAX_WEIGHT, MIN_WEIGHT, clean_weights
+from softcount.core.caches import PickledWithoutCaches
 from softcount.core.errors import DataError, brief
 from softcount.core.types import Array, BoolArray, FloatArray, IntArray
 from softcount.hmm.kernels import StateLists
 from softcount.hmm.kernels.packs import Packs, pack_sentences
 from softcount.text.sequences import Like, sequences
-from softcount.text.shards import split_items
+from softcount.text.shards import cut_by_work, split_items
 from softcount.text.tagged import (
     SENTENCES,
     UNKNOWN,
@@ -32,10 +33,19 @@ LANES, ROWS = 128, 1 << 13
 SPARSE = 4.0
 """Lists of allowed states are used instead of matrices if they have this many times fewer
 transitions."""
+SHARD_TOKENS = 1 << 21
+"""Maximum number of tokens in a shard, unless it is a single sentence. What a shard costs beside
+its tokens, some copies of all tables, takes little of its time then, even with a large vocabulary;
+and all that an E-step needs for its tokens is about 100 MB."""
+USUAL_DIMENSIONS = 64
+"""Vectors of more dimensions count as several tokens: the data of a shard are at most 1 GB."""
+MANY_WORDS = 1 << 12
+"""Shards have tables of their own words alone if the vocabulary is larger and they lack more than
+half of it. Smaller tables are made as fast as a choice from them."""
 
 
 @dataclass(frozen=True, eq=False)
-class StateSets:
+class StateSets(PickledWithoutCaches):
     """Sets of states allowed at tokens; set 0 is the set of all states.
 
     ``allowed``  membership mask, (sets, states)
@@ -93,7 +103,7 @@ class TokenKinds:
 
 
 @dataclass(frozen=True, eq=False)
-class SentenceShard:
+class SentenceShard(PickledWithoutCaches):
     """A set of sentences with the states allowed at their tokens.
 
     ``numbers``    indices of the sentences in the corpus
@@ -102,6 +112,8 @@ class SentenceShard:
     ``sets``       index into ``states`` of the set allowed at each token
     ``weights``    weight of each sentence
     ``new_words``  words not in the model's vocabulary; their indices follow those of the vocabulary
+    ``n_words``    the size of that vocabulary; 0: unknown, or there are vectors
+    ``sparse``     `is_sparse` of the corpus that this is a part of; None: it is a whole by itself
     """
 
     numbers: IntArray  # (sentences,)
@@ -111,6 +123,8 @@ class SentenceShard:
     states: StateSets
     weights: FloatArray  # (sentences,)
     new_words: Sequence[str] = ()
+    n_words: int = 0
+    sparse: bool | None = None
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -119,13 +133,45 @@ class SentenceShard:
     def n_tokens(self) -> int:
         return int(self.indptr[-1])
 
+    @classmethod
+    def concatenate(cls, shards: Sequence[SentenceShard]) -> SentenceShard:
+        """Make one shard of several of the same corpus."""
+        if len(shards) == 1:
+            return shards[0]
+        lengths = [np.zeros(1, np.int64), *(np.diff(shard.indptr) for shard in shards)]
+        return replace(
+            shards[0],
+            numbers=np.concatenate([shard.numbers for shard in shards]),
+            observed=np.concatenate([shard.observed for shard in shards]),
+            indptr=np.cumsum(np.concatenate(lengths)),
+            sets=np.concatenate([shard.sets for shard in shards]),
+            weights=np.concatenate([shard.weights for shard in shards]),
+        )
+
+    @cached_property
+    def own_words(self) -> IntArray | None:
+        """The words of the vocabulary that occur; None if the vocabulary is small, or most do."""
+        if self.n_words < MANY_WORDS:
+            return None
+        uses = np.bincount(self.observed, minlength=self.n_words)[: self.n_words]
+        return np.flatnonzero(uses) if 2 * np.count_nonzero(uses) < self.n_words else None
+
     @cached_property
     def rows(self) -> IntArray:
-        """The emission row of each token: that of its word or, for vectors, its own."""
+        """The emission row of each token: its own for vectors, for words that of the word.
+
+        The rows are those of all words or, if there are `own_words`, of these; new words follow.
+        """
         if self.observed.ndim > 1:
             return np.arange(self.n_tokens)
         words: IntArray = self.observed.astype(np.int64)
-        return words
+        if self.own_words is None:
+            return words
+        row_of = np.empty(self.n_words + len(self.new_words), np.int64)
+        row_of[self.own_words] = np.arange(len(self.own_words))
+        row_of[self.n_words :] = len(self.own_words) + np.arange(len(self.new_words))
+        rows: IntArray = row_of[words]
+        return rows
 
     @cached_property
     def kinds(self) -> TokenKinds:
@@ -142,6 +188,8 @@ class SentenceShard:
     @cached_property
     def is_sparse(self) -> bool:
         """Whether so few states are allowed that lists of them are faster than matrices."""
+        if self.sparse is not None:
+            return self.sparse
         sizes = self.states.sizes[self.sets].astype(float)
         transitions = float(sizes[:-1] @ sizes[1:]) + float(sizes.sum())
         return SPARSE * transitions < self.n_tokens * self.states.n_states**2
@@ -160,7 +208,7 @@ class SentenceShard:
 
 @dataclass(frozen=True, eq=False)
 class SentenceCorpus:
-    """The corpus of a hidden Markov model: one shard of all sentences, or mini-batches.
+    """The corpus of a hidden Markov model.
 
     ``name_of``  function from a sentence's index to its name in messages
     """
@@ -173,8 +221,32 @@ class SentenceCorpus:
 
     def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[SentenceShard]:
         if batch_size is None:
-            return [self.everything]
+            return list(self.consecutive_shards())
         return [self.select(batch) for batch in split_items(len(self), len(self), batch_size, seed)]
+
+    def consecutive_shards(self) -> Iterator[SentenceShard]:
+        """Cut the sentences, in order, into shards of at most `SHARD_TOKENS` tokens."""
+        whole = self.everything
+        wide = whole.observed.shape[1] / USUAL_DIMENSIONS if whole.observed.ndim > 1 else 1.0
+        cut = cut_by_work(np.diff(whole.indptr), SHARD_TOKENS / max(wide, 1.0))
+        if len(cut) == 1:
+            yield whole
+        else:
+            yield from (self.part(first, last) for first, last in cut)
+
+    def part(self, first: int, last: int) -> SentenceShard:
+        """Make a shard of the sentences ``first`` to ``last`` (exclusive), without copying them."""
+        whole = self.everything
+        begin, end = whole.indptr[first], whole.indptr[last]
+        return replace(
+            whole,
+            numbers=whole.numbers[first:last],
+            observed=whole.observed[begin:end],
+            indptr=whole.indptr[first : last + 1] - begin,
+            sets=whole.sets[begin:end],
+            weights=whole.weights[first:last],
+            sparse=whole.is_sparse,  # as draws and paths should not depend on the cut
+        )
 
     def select(self, numbers: IntArray) -> SentenceShard:
         """Make a shard of these sentences."""
@@ -182,14 +254,13 @@ class SentenceCorpus:
         lengths = np.diff(whole.indptr)[numbers]
         indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
         tokens = np.arange(indptr[-1]) + np.repeat(whole.indptr[numbers] - indptr[:-1], lengths)
-        return SentenceShard(
-            whole.numbers[numbers],
-            whole.observed[tokens],
-            indptr,
-            whole.sets[tokens],
-            whole.states,
-            whole.weights[numbers],
-            whole.new_words,
+        return replace(
+            whole,
+            numbers=whole.numbers[numbers],
+            observed=whole.observed[tokens],
+            indptr=indptr,
+            sets=whole.sets[tokens],
+            weights=whole.weights[numbers],
         )
 
     def name(self, number: int) -> str:

@@ -7,13 +7,21 @@ the sufficient statistics of its family.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 from scipy.sparse import csr_matrix, identity, kron
 from scipy.special import xlogy
 
-from softcount.core.types import NOTHING_UNCOUNTED, FloatArray, IntArray, Uncounted
+from softcount.core.types import (
+    NOTHING_UNCOUNTED,
+    ColumnCounts,
+    Counts,
+    FloatArray,
+    IntArray,
+    SparseCounts,
+    Uncounted,
+)
 from softcount.families import Categorical, Gaussian, LogLinear
 from softcount.families.base import Family
 from softcount.families.gaussian import FullCovariance
@@ -26,6 +34,8 @@ from softcount.text.tokenise import endings, marks
 
 EMISSIONS = "emissions"
 """Name of the family of emissions."""
+BLOCK = 256
+"""Number of rows of a table that are transposed at once."""
 UNSEEN = 1e-9
 """p(unseen word | state) if no word was seen exactly once."""
 
@@ -45,7 +55,7 @@ class StateEmission(Protocol):
     def log_likelihoods(self, params: FloatArray, shard: SentenceShard) -> FloatArray:
         """Compute log p(token | state), (tokens, states); −inf only if truly impossible."""
 
-    def counts(self, shard: SentenceShard, posteriors: FloatArray) -> FloatArray:
+    def counts(self, shard: SentenceShard, posteriors: FloatArray) -> Counts:
         """Compute sufficient statistics from posteriors summed by row, (rows, states)."""
 
     def magnitude(self, params: FloatArray, shard: SentenceShard) -> float:
@@ -53,7 +63,9 @@ class StateEmission(Protocol):
 
 
 class WordEmission:
-    """Emission of words by a table: row w of the likelihoods is p(w | state), new words last.
+    """Emission of words by a table: rows of the likelihoods are p(w | state), new words last.
+
+    The rows are those of a shard's own words alone if it has few of the vocabulary.
 
     ``shape``   (states, words)
     ``unseen``  p(unseen word | state), (states,); None: `UNSEEN` in all states
@@ -73,8 +85,11 @@ class WordEmission:
         self, params: FloatArray, shard: SentenceShard
     ) -> tuple[FloatArray, FloatArray | None]:
         n_states, n_words = self.shape
+        table = self.table(params)
+        if shard.own_words is not None:
+            table, n_words = np.take(table, shard.own_words, axis=1), len(shard.own_words)
         rows = np.zeros((n_words + len(shard.new_words), padded_width(n_states)))
-        rows[:n_words, :n_states] = self.table(params).T
+        rows[:n_words, :n_states] = table.T
         rows[n_words:, :n_states] = UNSEEN if self.unseen is None else self.unseen
         return rows, None
 
@@ -84,13 +99,27 @@ class WordEmission:
             logs: FloatArray = np.log(rows[shard.rows, : self.shape[0]])
         return logs
 
-    def counts(self, shard: SentenceShard, posteriors: FloatArray) -> FloatArray:
-        by_state = np.ascontiguousarray(posteriors[: self.shape[1]].T)
+    def counts(self, shard: SentenceShard, posteriors: FloatArray) -> Counts:
+        own, (n_states, n_words) = shard.own_words, self.shape
+        if own is not None and not isinstance(self.family, LogLinear):
+            return ColumnCounts(own, np.ascontiguousarray(posteriors[: len(own)]), n_words)
+        by_state = _transpose(posteriors[: n_words if own is None else len(own)])
+        if own is not None:
+            index = np.arange(n_states)[:, None] * n_words + own
+            return SparseCounts(index.reshape(-1), by_state.reshape(-1), n_states * n_words)
         return by_state.reshape(-1) if isinstance(self.family, LogLinear) else by_state
 
     def magnitude(self, params: FloatArray, shard: SentenceShard) -> float:
         """Return 0: all terms are log-probabilities, of one sign, so nothing cancels."""
         return 0.0
+
+
+def _transpose(table: FloatArray) -> FloatArray:
+    """Return the transposed table, in memory of its own; blocks of it stay in the cache."""
+    turned = np.empty(table.shape[::-1], table.dtype)
+    for begin in range(0, len(table), BLOCK):
+        turned[:, begin : begin + BLOCK] = table[begin : begin + BLOCK].T
+    return turned
 
 
 def estimate_unseen(
@@ -201,18 +230,23 @@ class FeatureEmission(WordEmission):
         indptr = np.arange(n_states + 1) * n_words
         super().__init__(LogLinear(indptr, design, l2), (n_states, n_words))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what it is made of: the family has the features of each state by themselves."""
+        made_of = (self.features, *self.shape, cast(LogLinear, self.family).l2)
+        return type(self), made_of, {"unseen": self.unseen}
+
     def likelihoods(
         self, params: FloatArray, shard: SentenceShard
     ) -> tuple[FloatArray, FloatArray | None]:
         rows, logs = super().likelihoods(params, shard)
         if shard.new_words:
-            n_states, n_words = self.shape
+            n_states = self.shape[0]
             family = cast(LogLinear, self.family)
             weights = family.weights(params).reshape(n_states, -1)
             scores = (self.features.of_words @ weights.T).T.reshape(-1)
             norms = (scores - log_softmax(scores, family.indptr)).reshape(self.shape)[:, 0]
             new = np.exp(self.features.of_new(shard.new_words) @ weights.T - norms)
-            rows[n_words:, :n_states] = np.minimum(new, 1.0)
+            rows[-len(new) :, :n_states] = np.minimum(new, 1.0)
         return rows, logs
 
 

@@ -25,7 +25,7 @@ from softcount.core.types import Array, EStep, FloatArray, IntArray
 from softcount.core.warnings import warn_of_impossible
 from softcount.families import Gaussian
 from softcount.families.gaussian import NIW
-from softcount.hmm import starts
+from softcount.hmm import forward_backward, starts
 from softcount.hmm.core import (
     TRANSITIONS,
     HMMCore,
@@ -34,6 +34,7 @@ from softcount.hmm.core import (
     make_chain_families,
 )
 from softcount.hmm.data import (
+    ROWS,
     SentenceCorpus,
     SentenceShard,
     TagConstraints,
@@ -121,11 +122,12 @@ class MarkovModel(MarkovParameters, Estimator):
         supervision: TagSupervision,
         weights: FloatArray,
         new_words: Sequence[str] = (),
+        n_words: int = 0,
     ) -> SentenceShard:
         """Make a shard of the sentences and the set of states allowed at each token."""
         sets, states = self._tags.allow(supervision)
         numbers = np.arange(len(weights))
-        return SentenceShard(numbers, observed, indptr, sets, states, weights, new_words)
+        return SentenceShard(numbers, observed, indptr, sets, states, weights, new_words, n_words)
 
     def _bind_more(self, core: HMMCore, data: Any) -> SentenceCorpus:
         return self._read(data)
@@ -175,17 +177,22 @@ class MarkovModel(MarkovParameters, Estimator):
             raise LearnerError(f"method={brief(method)} is unknown", f"choose {DECODERS}")
         self._require_fit()
         corpus = self._read(sentences, tags)
-        shard = corpus.everything
-        if method == "posterior":
-            counts = self._make_trellis(shard).expect(per_token=True)
-            states, logs = counts.posteriors.argmax(axis=1), counts.log_likelihoods
-        else:
-            (states,), logs = self._make_trellis(shard).find_best_paths()
-        for _, at, rescue in self._rescue(corpus, logs):
+
+        def infer(trellis: Trellis) -> tuple[IntArray, FloatArray]:
+            if method == "posterior":
+                counts = trellis.expect(per_token=True)
+                return counts.posteriors.argmax(axis=1), counts.log_likelihoods
+            (path,), logs = trellis.find_best_paths()
+            return path, logs
+
+        paths, logs = zip(*map(infer, self._trellises(corpus)), strict=True)
+        states = np.concatenate(paths)
+        for _, at, rescue in self._rescue(corpus, np.concatenate(logs)):
             states[at] = (
                 rescue.posteriors().argmax(axis=1) if method == "posterior" else rescue.path
             )
-        return [self._tags.name_states(path) for path in np.split(states, shard.indptr[1:-1])]
+        by_sentence = np.split(states, corpus.everything.indptr[1:-1])
+        return [self._tags.name_states(path) for path in by_sentence]
 
     def predict_proba(self, sentences: Any, *, tags: Any = None) -> list[FloatArray]:
         """Compute γ_i(k) = p(z_i = k | x): an array (words, states) for each sentence.
@@ -195,13 +202,32 @@ class MarkovModel(MarkovParameters, Estimator):
         """
         self._require_fit()
         corpus = self._read(sentences, tags)
-        counts = self._make_trellis(corpus.everything).expect(per_token=True)
-        for _, at, rescue in self._rescue(corpus, counts.log_likelihoods):
-            counts.posteriors[at] = rescue.posteriors()
-        return np.split(counts.posteriors, corpus.everything.indptr[1:-1])
+        tables: list[FloatArray] = []
+        logs = []
+        for trellis in self._trellises(corpus):
+            counts = trellis.expect(per_token=True)
+            tables += np.split(counts.posteriors, trellis.shard.indptr[1:-1])
+            logs.append(counts.log_likelihoods)
+        for number, _, rescue in self._rescue(corpus, np.concatenate(logs)):
+            tables[number][...] = rescue.posteriors()
+        return tables
 
     def _make_trellis(self, shard: SentenceShard) -> Trellis:
         return self.core_.make_trellis(self.raw_params_, shard, self._threads)
+
+    def _trellises(self, corpus: SentenceCorpus) -> Iterator[Trellis]:
+        """Make trellises of a corpus: one for each shard, if that cannot change a bit.
+
+        It could where vectors are multiplied by large matrices, where overflow in float32 decides
+        how to compute, and where a pack of sentences may be cut into segments. Then: one for all.
+        """
+        is_exact = (
+            corpus.everything.observed.ndim == 1
+            and self.core_.dtype == np.float64
+            and self.core_.n_states * ROWS <= forward_backward.SEGMENT
+        )
+        shards = corpus.consecutive_shards() if is_exact else [corpus.everything]
+        yield from map(self._make_trellis, shards)
 
     def posterior_sample(
         self, sentences: Any, n: int = 1, random_state: Any = 0, *, tags: Any = None
@@ -214,13 +240,14 @@ class MarkovModel(MarkovParameters, Estimator):
         check_whole("n", n)
         self._require_fit()
         corpus = self._read(sentences, tags)
-        shard = corpus.everything
         stream = int(generator(random_state).integers(2**63))
-        paths, logs = self._make_trellis(shard).draw_paths(stream, n)
-        for number, at, rescue in self._rescue(corpus, logs):
+        drawn = (trellis.draw_paths(stream, n) for trellis in self._trellises(corpus))
+        parts, logs = zip(*drawn, strict=True)
+        paths = np.concatenate(parts, axis=1)
+        for number, at, rescue in self._rescue(corpus, np.concatenate(logs)):
             rng = np.random.default_rng([stream, number])
             paths[:, at] = [rescue.draw(rng) for _ in range(n)]
-        by_sentence = np.split(paths, shard.indptr[1:-1], axis=1)
+        by_sentence = np.split(paths, corpus.everything.indptr[1:-1], axis=1)
         return [[self._tags.name_states(path) for path in sentence] for sentence in by_sentence]
 
     def _rescue(
@@ -252,8 +279,8 @@ class MarkovModel(MarkovParameters, Estimator):
     def score_samples(self, sentences: Any, *, tags: Any = None) -> FloatArray:
         """Compute log p of each sentence (jointly with its tags, if given); may be −inf."""
         self._require_fit()
-        trellis = self._make_trellis(self._read(sentences, tags).everything)
-        return trellis.log_likelihoods() + trellis.offsets
+        trellises = self._trellises(self._read(sentences, tags))
+        return np.concatenate([one.log_likelihoods() + one.offsets for one in trellises])
 
     def score(self, sentences: Any, y: Any = None) -> float:
         """Compute the mean log p per sentence; ``y`` is ignored (see `evaluate.tag_scores`)."""
@@ -264,7 +291,8 @@ class MarkovModel(MarkovParameters, Estimator):
         self._require_fit()
         shard = self._read(sentences, tags).everything
         how = EStep(threads=self._threads)
-        return dict(self.core_.expect(self.raw_params_, shard, how).counts)
+        counts = self.core_.expect(self.raw_params_, shard, how).counts
+        return {name: np.asarray(table) for name, table in counts.items()}
 
     # generation
     def _draw_states(
@@ -381,8 +409,9 @@ class HMM(store.SaveableTables, HMMParameters, MarkovModel):
     ) -> SentenceCorpus:
         text = supervision.text.sequences
         weights = sentence_weights(sample_weight, len(text))
-        new_words = text.words[len(self._vocabulary.words) :]
-        shard = self._make_shard(text.tokens, text.indptr, supervision, weights, new_words)
+        n_words = len(self._vocabulary.words)
+        words = (text.words[n_words:], n_words)
+        shard = self._make_shard(text.tokens, text.indptr, supervision, weights, *words)
         return SentenceCorpus(shard, text.name)
 
     def _read(self, sentences: Any, tags: Any = None) -> SentenceCorpus:
@@ -518,9 +547,9 @@ class HMM(store.SaveableTables, HMMParameters, MarkovModel):
         all of them saw, or replace rare words by one token before learning.
         """
         self._require_fit()
-        shard = self._read(sentences).everything
-        logs = self._make_trellis(shard).log_likelihoods()
-        return float(np.exp(-logs.sum() / max(shard.n_tokens, 1)))
+        corpus = self._read(sentences)
+        logs = np.concatenate([one.log_likelihoods() for one in self._trellises(corpus)])
+        return float(np.exp(-logs.sum() / max(corpus.everything.n_tokens, 1)))
 
     def generate(
         self, n: int = 1, random_state: Any = 0, *, length: int | None = None

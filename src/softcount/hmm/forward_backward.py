@@ -110,9 +110,11 @@ class Trellis:
             text, bounds = self._arrange_lists()
         logs = np.zeros(len(shard))
         pieces: dict[int, ChainCounts] = {}
+        # where each token has posteriors of its own, no piece touches those of another
+        shared = np.zeros(shape) if per_token or shard.observed.ndim > 1 else None
 
         def run_piece(n: int) -> None:
-            pieces[n] = _make_counts(shape, into, logs, rows)
+            pieces[n] = _make_counts(shape, into, logs, rows, shared)
             first, last = bounds[n : n + 2]
             loops.forward_backward(first, last, *text, shard.weights, pieces[n], counting)
 
@@ -122,7 +124,8 @@ class Trellis:
             more = pieces.pop(n)
             for name in ("posteriors", "start", "transitions", "stop"):
                 sums: FloatArray = getattr(total, name)
-                sums += getattr(more, name)
+                if sums is not shared:
+                    sums += getattr(more, name)
         # overflow in float32 shows in log p, or in the counts of first tokens: use float64 then
         if dtype.itemsize < 8 and not (np.isfinite(logs).all() and np.isfinite(total.start).all()):
             return self._run(DOUBLE, per_token, counting)
@@ -185,12 +188,16 @@ class Trellis:
 
 
 def _make_counts(
-    shape: tuple[int, ...], into: IntArray, logs: FloatArray, transitions: tuple[int, ...]
+    shape: tuple[int, ...],
+    into: IntArray,
+    logs: FloatArray,
+    transitions: tuple[int, ...],
+    posteriors: FloatArray | None = None,
 ) -> ChainCounts:
     """Make zero counts, for posteriors and transitions of these shapes."""
     n_rows, n_states = transitions
     sums = (np.zeros(n_states), np.zeros(transitions), np.zeros(n_rows))
-    return ChainCounts(np.zeros(shape), into, logs, *sums)
+    return ChainCounts(np.zeros(shape) if posteriors is None else posteriors, into, logs, *sums)
 
 
 def _cut_evenly(sizes: IntArray) -> IntArray:

@@ -350,6 +350,12 @@ class CollapsedChain:
             np.zeros(alpha.shape, np.int64),
             np.zeros((V + 1, K), np.int32),
         )
+        self._recount()
+
+    def _recount(self) -> None:
+        """Make counts and masses from the states."""
+        alpha, beta = self._prior
+        self._counts.following[...], self._counts.words[...] = 0, 0
         count_all(self._text, self._counts)
         following: FloatArray = alpha + self._counts.following
         words: FloatArray = beta + self._counts.words
@@ -360,6 +366,15 @@ class CollapsedChain:
             by_first=np.ascontiguousarray(following.transpose(1, 2, 0)),
             words=words,
         )
+
+    def state(self) -> dict[str, Array]:
+        """Return copies of all that a sweep changes; counts are made anew from the states."""
+        return {"states": self.states.copy()}
+
+    def restore(self, state: Mapping[str, Array]) -> None:
+        """Continue from what `state` returned; the same bits follow."""
+        self._counts.states[...] = state["states"]
+        self._recount()
 
     @property
     def states(self) -> IntArray:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from softcount.core.caches import PickledWithoutCaches
 from softcount.core.errors import DataError, brief
 from softcount.core.types import IntArray
 from softcount.kernels.jit import inline, njit
@@ -33,7 +34,7 @@ class NumberedLines(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Vocabulary:
+class Vocabulary(PickledWithoutCaches):
     """A fixed vocabulary. Keep it for later encoding: computing ``numbers`` takes a while.
 
     >>> Vocabulary(["the", "house"]).numbers
