@@ -136,11 +136,12 @@ def test_log_joint_is_that_of_the_words(links):
 def test_conditionals_are_those_of_the_joint(one_each):
     """Each token's, in states drawn at random, by the joint of all its links."""
     rng = np.random.default_rng(3)
-    shard = BitextCorpus(as_bitext(TINY), null=True).everything
-    each = rng.uniform(0.1, 2.0, len(shard.lexicon))
-    names = [*shard.source.words, None]
-    pairs_of = zip(shard.lexicon.rows(), shard.lexicon.targets, strict=True)
-    numbers = {(names[e], shard.target.words[f]): k for k, (e, f) in enumerate(pairs_of)}
+    words = as_bitext(TINY)
+    lexicon = BitextCorpus(words, null=True).lexicon
+    each = rng.uniform(0.1, 2.0, len(lexicon))
+    names = [*words.source.words, None]
+    pairs_of = zip(lexicon.rows(), lexicon.targets, strict=True)
+    numbers = {(names[e], words.target.words[f]): k for k, (e, f) in enumerate(pairs_of)}
     alpha = (lambda e, f: each[numbers[e, f]]) if one_each else same_alpha
     rest = {name: value for name, value in PRIOR.items() if name != "alpha"}
     every = all_links(TINY)
@@ -322,3 +323,90 @@ def test_words_that_go_together_are_found():
 def test_bad_priors_are_named(alpha):
     with pytest.raises(LearnerError, match="alpha"):
         CollapsedAligner(indexed(TINY), alpha=alpha)
+
+
+# checkpoints
+
+
+def swept(aligner, streams):
+    """Everything that can be read of a sampler after each sweep, as bits."""
+    figures = []
+    for stream in streams:
+        sums = np.zeros(aligner._pairs.n_links, np.float32)
+        aligner.sweep(stream, 0.8, into=sums)
+        figures += [aligner.links.tobytes(), sums.tobytes(), aligner.log_joint()]
+        figures += [values.tobytes() for values in aligner.means().values()]
+        figures += [array.tobytes() for array in aligner._state]
+    return figures
+
+
+@pytest.mark.parametrize("fixed", [None, (0, FREE, -1, FREE, 1, FREE)])
+def test_a_sampler_continues_from_its_state(fixed):
+    pairs = indexed(TINY, fixed)
+    aligner = CollapsedAligner(pairs, **PRIOR, seed=1)
+    swept(aligner, range(5))
+    state = aligner.state()
+    expected = swept(aligner, range(5, 9))
+    other = CollapsedAligner(pairs, **PRIOR, seed=2)
+    swept(other, range(3))
+    other.restore(state)
+    assert swept(other, range(5, 9)) == expected
+    assert swept(aligner, range(9, 12)) == swept(other, range(9, 12))
+
+
+@pytest.mark.parametrize(("chain", "sweeps"), [(0, 0), (0, 3), (1, 1), (2, 4), (2, 2)])
+@pytest.mark.parametrize("is_begun", [False, True])
+def test_chains_continue_from_their_state(chain, sweeps, is_begun):
+    """In whichever chain and sweep they were: also the averages over chains that had ended."""
+    pairs = indexed(TINY)
+    made = {"n_init": 3, "max_iter": 4, "kept": 2, "seed": 5, **PRIOR}
+    whole = LinkChains(pairs, **made)
+    state = None
+    for number in range(3):
+        whole.begin()
+        for sweep_number in range(5):
+            if (number, sweep_number) == (chain, sweeps):
+                state = whole.state()
+            if sweep_number < 4:
+                whole.sweep()
+    expected = whole.marginals()
+    again = LinkChains(pairs, **made)
+    if is_begun:  # as a model does that is about to be restored
+        again.begin()
+        again.sweep(keep=True)
+    again.restore(state)
+    for number in range(chain, 3):
+        if number > chain:
+            again.begin()
+        for _ in range(4 - (sweeps if number == chain else 0)):
+            again.sweep()
+    links, means = again.marginals()
+    assert links.tobytes() == expected[0].tobytes()
+    assert {name: values.tobytes() for name, values in means.items()} == {
+        name: values.tobytes() for name, values in expected[1].items()
+    }
+
+
+def test_a_stopped_chain_continues_as_one_that_is_averaged_at_once():
+    """A chain that ends before any sweep is kept is swept once more: with the same draws."""
+    pairs = indexed(TINY)
+    chains, again = (LinkChains(pairs, kept=1, seed=7, **PRIOR) for _ in range(2))
+    chains.begin()
+    chains.sweep()
+    again.restore(chains.state())
+    for one, other in zip(chains.marginals()[0], again.marginals()[0], strict=True):
+        assert one == other
+
+
+def test_chains_that_have_ended_have_a_state_as_well():
+    pairs = indexed(TINY)
+    chains, again = (LinkChains(pairs, n_init=2, seed=7, **PRIOR) for _ in range(2))
+    chains.begin()
+    chains.marginals()
+    again.begin()
+    again.restore(chains.state())
+    assert again.current is None
+    for each in (chains, again):
+        each.begin()
+        each.sweep()
+    assert chains.current.links.tolist() == again.current.links.tolist()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import softcount as sc
-from softcount.align import gibbs
+from softcount.align import data, gibbs
 from softcount.core import interrupt
 from softcount.core.errors import LearnerError
 from softcount.core.verdict import Verdict
@@ -210,3 +210,65 @@ def test_a_hard_entry_alone_in_its_row() -> None:
     pairs = [("a", "x"), ("b c", "y z")] * 7
     model = sc.align.GibbsAligner(prior=0.3, dictionary={"a": "x"}).fit(pairs)
     assert model.translations("a") == [("x", 1.0)]
+
+
+# several shards, and checkpoints
+
+
+class _CaughtError(Exception):
+    """Raised in place of a fit, with what it was called with."""
+
+
+def make_core(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any, Any]:
+    """The core, the shards and the uniform start of a fit that does not take place."""
+
+    def caught(model: Any, corpus: Any, *_: Any, init: Any, **__: Any) -> Any:
+        raise _CaughtError(model, corpus.shards(), init.params)
+
+    monkeypatch.setattr(gibbs, "fit", caught)
+    with pytest.raises(_CaughtError) as error:
+        fitted(max_iter=3, n_init=3, kept=2)
+    core, shards, params = error.value.args
+    return core, shards, params
+
+
+def run_on(
+    core: Any, shards: Any, params: Any, sampler: Any, sweeps: int, chains: int
+) -> list[Any]:
+    """Sweep on, begin further chains, and average: all figures on the way, as bits."""
+    figures: list[Any] = []
+    for _ in range(chains):
+        for _ in range(sweeps):
+            sampler.sweep(0, 1.0)
+            figures += [sampler.log_joint(), sampler.stats().tokens]
+            figures += [np.asarray(values).tobytes() for values in sampler.counts().values()]
+        sampler, sweeps = core.collapse(shards, params, 0), 3
+    for chain in core.chains:
+        links, means = chain.marginals()
+        figures += [links.tobytes(), *(values.tobytes() for values in means.values())]
+    return figures
+
+
+def test_a_sampler_continues_from_its_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the second of three chains: the first one is in the averages."""
+    core, shards, params = make_core(monkeypatch)
+    for sweeps in (3, 1):
+        sampler = core.collapse(shards, params, 0)
+        for _ in range(sweeps):
+            sampler.sweep(0, 1.0)
+    state = sampler.state()
+    assert all(isinstance(values, np.ndarray) for values in state.values())
+    expected = run_on(core, shards, params, sampler, 2, 1)
+    fresh, shards, params = make_core(monkeypatch)
+    again = fresh.collapse(shards, params, 0)
+    again.restore(state)
+    assert run_on(fresh, shards, params, again, 2, 1) == expected
+
+
+def test_a_sampler_takes_several_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, shards, params = make_core(monkeypatch)
+    expected = run_on(whole, shards, params, whole.collapse(shards, params, 0), 3, 2)
+    monkeypatch.setattr(data, "CUT", 300)
+    core, parts, params = make_core(monkeypatch)
+    assert len(parts) > len(shards) == 1
+    assert run_on(core, parts, params, core.collapse(parts, params, 0), 3, 2) == expected

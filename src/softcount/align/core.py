@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -57,7 +56,7 @@ from softcount.core.types import (
 from softcount.families.base import Family
 from softcount.families.categorical import SparseCategorical
 from softcount.families.large import LargeTable
-from softcount.kernels.threads import FEW, in_turn, over_rows
+from softcount.kernels.threads import FEW, even_pieces, in_turn, over_rows
 from softcount.learners.named import EM
 
 IMPOSSIBLE = "has a target word that no source word can generate"
@@ -118,9 +117,10 @@ class AlignmentCore(Model):
     def estimate(self, corpus: BitextCorpus) -> Estimate:
         """Estimate memory and work: the table and its counts, and the links of a block of pairs.
 
-        The table has an entry for each pair of words that co-occur.
+        The table has an entry for each pair of words that co-occur. A sum over n shards in a binary
+        tree keeps up to log₂ n partial sums.
         """
-        l, m = corpus.everything.sizes
+        l, m = corpus.sizes
         links = float(np.sum((l + 1.0) * m))
         entries = sum(map(n_entries, self.families.values()))
         return make_estimate(
@@ -129,6 +129,7 @@ class AlignmentCore(Model):
             self.operations_per_link * links + 8.0 * entries,
             data=count_bytes(corpus),
             tables=4.0 * NUMBER * entries,
+            sums=NUMBER * entries * math.ceil(math.log2(len(corpus.shards()))),
             links=2.0 * NUMBER * min(links, BLOCK),
         )
 
@@ -155,6 +156,15 @@ class AlignmentCore(Model):
         """
         return {}, {}
 
+    def zero_counts(self, shard: BitextShard) -> dict[str, Array]:
+        """Return counts of zero of all families but the translation table, to add a shard's to."""
+        others = (item for item in self.families.items() if item[0] != TABLE)
+        return {name: family.zeros() for name, family in others}
+
+    def model_counts(self, shard: BitextShard, counts: Mapping[str, Array]) -> dict[str, Counts]:
+        """Map what was added to `zero_counts` to counts as the families expect them."""
+        return dict(counts)
+
     def totals(self, shard: BitextShard) -> dict[str, float]:
         """Return the total counts: every target word is aligned to one source word or NULL."""
         return {TABLE: float(len(shard.target.tokens))}
@@ -165,7 +175,7 @@ class ShardEStep:
 
     ``table``         (entries,) t(f | e) of the shard's entries
     ``table_counts``  (entries,) their expected counts; None: not requested
-    ``counts``        expected counts of the other families
+    ``counts``        expected counts of the other families, see `AlignmentCore.zero_counts`
     ``logs``          (pairs,) log p(f | e) of each pair
     ``scores``        (pairs,) the objective attained for each pair: see `Stats.score`
     ``expected``      the terms of E[log p(f, a)] that the counts do not cover: see `Uncounted`
@@ -181,8 +191,7 @@ class ShardEStep:
         self.counts: dict[str, Array] = {}
         if not how.score_only:
             self.table_counts = np.zeros(len(shard.lexicon))
-            others = (item for item in core.families.items() if item[0] != TABLE)
-            self.counts = {name: family.zeros() for name, family in others}
+            self.counts = core.zero_counts(shard)
         self._memory = np.empty(0, self.table.dtype)
 
     def posteriors(self, block: LinkBlock, best: bool = False) -> FloatArray:
@@ -216,7 +225,8 @@ class ShardEStep:
         check_possible(shard.numbers, self.logs, IMPOSSIBLE, REMEDY)
         counts: dict[str, Counts] = {}
         if table is not None:
-            counts = {TABLE: shard.model_counts(table, self.core.table.n_entries), **self.counts}
+            counts = self.core.model_counts(shard, self.counts)
+            counts = {TABLE: shard.model_counts(table, self.core.table.n_entries), **counts}
             if theory and shard.entries is not None:
                 # entries that are not in the model's lexicon have the fixed probability UNSEEN
                 unseen = float(table[shard.entries < 0].sum())
@@ -302,7 +312,14 @@ class IBM1Core(AlignmentCore):
         table, arrays, borders = step.table, shard.arrays, shard.target.indptr
         # Σ_e t(f_j | e) of every target token, then 1 / Σ_e t(f_j | e)
         sums = np.empty(len(shard.target.tokens), table.dtype)
-        over_rows(kernels.denominators, borders, how.threads, table, arrays, sums)
+        # each piece reads the rows of all words that occur in it, so there are as few as possible
+        n = 1 if len(sums) < FEW else how.threads
+        cuts = even_pieces(np.diff(arrays.offsets), n).tolist()
+
+        def add_up(piece: int) -> None:
+            kernels.denominators(cuts[piece], cuts[piece + 1], table, arrays, sums)
+
+        in_turn(add_up, len(cuts) - 1, how.threads)
         over_rows(kernels.invert, borders, how.threads, borders, sums, step.logs)
         uniform = self._log_uniform(*shard.sizes)
         step.logs += uniform
@@ -331,9 +348,23 @@ class PositionCore(AlignmentCore):
     def cells(self, params: Params, shapes: SentenceShapes) -> FloatArray:
         """Compute d for these shapes, which may be new: (l + 1, m) numbers for each."""
 
-    @abstractmethod
-    def family_counts(self, cells: FloatArray) -> FloatArray:
-        """Reorder the counts of this model's cells as its family expects them."""
+    def family_order(self, shapes: SentenceShapes) -> IntArray | None:
+        """Return where each cell of these shapes is in the family's layout; None: it is the same.
+
+        In both layouts the cells of each shape come together.
+        """
+        return None
+
+    def zero_counts(self, shard: BitextShard) -> dict[str, Array]:
+        # in the layout of the shard's own shapes, which may be few of all
+        return {PLACES: np.zeros(shard.shapes.n_cells)}
+
+    def model_counts(self, shard: BitextShard, counts: Mapping[str, Array]) -> dict[str, Counts]:
+        cells, order = counts[PLACES], self.family_order(shard.shapes)
+        if order is not None:
+            cells = np.empty_like(cells)
+            cells[order] = counts[PLACES]
+        return {PLACES: self.shapes.scatter(shard.shapes, cells)}
 
     def decode(self, step: ShardEStep, block: LinkBlock, links: FloatArray) -> None:
         self._multiply(step, block, links)
@@ -361,7 +392,7 @@ class PositionCore(AlignmentCore):
         sums = np.zeros(shapes.n_cells)
         pairs = (groups, order, block.offsets, shapes.begins[number], links, sums)
         over_rows(kernels.add_positions, shapes.begins, how.threads, *pairs)
-        step.counts[PLACES] += self.family_counts(self.shapes.take(shapes, sums))
+        step.shard.shapes.add(step.counts[PLACES], shapes, sums)
         if how.theory:
             against = params if how.against is None else how.against
             step.expected += self._uncounted(params, shapes, sums)
@@ -400,34 +431,24 @@ class IBM2Core(PositionCore):
         self.places = SparseCategorical(indptr, prior, mask)
         self.families[PLACES] = self.places
 
-    @cached_property
-    def _order(self) -> IntArray:
-        """Where each cell (by source position) is in the family's rows (by target position)."""
+    def family_order(self, shapes: SentenceShapes) -> IntArray:
+        # cells are by source position, the family's rows by target position
         parts = [
             begin + np.arange((l + 1) * m).reshape(m, l + 1).T.reshape(-1)
-            for l, m, begin in zip(*self.shapes[:2], self.shapes.begins, strict=False)
+            for l, m, begin in zip(*shapes[:2], shapes.begins, strict=False)
         ]
         return np.concatenate([np.zeros(0, np.int64), *parts])
 
     def cells(self, params: Params, shapes: SentenceShapes) -> FloatArray:
         uniform = np.repeat(1.0 / np.maximum(shapes.heights + self.null, 1), np.diff(shapes.begins))
-        return shapes.take(self.shapes, np.asarray(params[PLACES])[self._order], uniform)
-
-    def family_counts(self, cells: FloatArray) -> FloatArray:
-        counts = np.empty_like(cells)
-        counts[self._order] = cells
-        return counts
+        places = shapes.take(self.shapes, np.asarray(params[PLACES]), uniform)
+        return places[self.family_order(shapes)]
 
     def carry_over(
         self, old: Any, params: Params, counts: Mapping[str, Array]
     ) -> tuple[dict[str, Array], dict[str, Array]]:
-        def recast(cells: FloatArray) -> FloatArray:
-            return self.family_counts(self.shapes.take(old.shapes, cells))
-
-        learned = recast(np.asarray(params[PLACES])[old._order])
-        known = recast(np.ones(old.shapes.n_cells)) > 0.0
-        start = np.where(known, learned, self.places.uniform())
-        return {PLACES: start}, {PLACES: recast(counts[PLACES][old._order])}
+        start = self.shapes.take(old.shapes, np.asarray(params[PLACES]), self.places.uniform())
+        return {PLACES: start}, {PLACES: self.shapes.take(old.shapes, counts[PLACES])}
 
 
 class DiagonalCore(PositionCore):
@@ -442,9 +463,6 @@ class DiagonalCore(PositionCore):
 
     def cells(self, params: Params, shapes: SentenceShapes) -> FloatArray:
         return kernels.fill_diagonal(shapes, float(params[PLACES][0]), self.p_null)
-
-    def family_counts(self, cells: FloatArray) -> FloatArray:
-        return cells
 
     def fixed_log(self, shapes: SentenceShapes, sums: FloatArray) -> float:
         """Compute Σ c log of p₀ for the empty word, and of 1 − p₀ for all other positions."""

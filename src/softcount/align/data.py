@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import pairwise
 from numbers import Real
@@ -14,17 +14,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softcount.align import kernels
-from softcount.align.kernels import Occurrences, ShardArrays
+from softcount.align.kernels import Occurrences, SentenceShapes, ShardArrays
 from softcount.core.errors import DataError, LearnerError, brief
 from softcount.core.types import BoolArray, Counts, FloatArray, IntArray, SparseCounts
+from softcount.kernels import sparse
 from softcount.kernels.threads import over_rows
 from softcount.text.bitext import Bitext
 from softcount.text.sequences import Side
-from softcount.text.shards import split_items
+from softcount.text.shards import cut_by_work, split_items
 from softcount.text.vocabulary import Vocabulary
 
 Vocabularies = tuple[Vocabulary, Vocabulary]
 """The source and the target vocabulary."""
+
+CUT = 1 << 25
+"""The maximum number of possible links of a shard, unless a single pair has more."""
 
 PIECE = 1 << 22
 """The lexicon is collected from this many possible links at a time."""
@@ -94,10 +98,26 @@ class PairLexicon:
         Row r of the other lexicon is row ``rows[r]`` of this one (−1: missing), and its target
         word f is ``columns[f]`` here; both lexicons are sorted.
         """
-        matches = np.full(len(other), -1, np.int64)
-        other_targets = columns[other.targets]
-        kernels.match_entries(self.indptr, self.targets, rows, other.indptr, other_targets, matches)
+        return self._match(rows, other.indptr, columns[other.targets])
+
+    def locate(self, part: PairLexicon) -> IntArray:
+        """Find the entries of a part of this lexicon, with the same numbers for all words."""
+        return self._match(np.arange(self.n_sources + 1), part.indptr, part.targets)
+
+    def _match(self, rows: IntArray, indptr: IntArray, targets: IntArray) -> IntArray:
+        small = len(self) <= np.iinfo(np.int32).max  # half the memory, in every shard
+        matches: IntArray = np.full(len(targets), -1, np.int32 if small else np.int64)
+        entries = self.indptr, self.targets, self.n_targets
+        kernels.match_entries(*entries, rows, indptr, targets, matches)
         return matches
+
+    def unite(self, other: PairLexicon) -> PairLexicon:
+        """Return the entries of both lexicons, which have the same numbers for all words."""
+        lengths = np.zeros(self.n_sources + 1, np.int64)
+        targets = np.empty(len(self) + len(other), self.targets.dtype)
+        rows = (self.indptr, self.targets, other.indptr, other.targets)
+        n = kernels.unite_rows(*rows, targets, lengths)
+        return PairLexicon(cumulate(lengths), targets[:n].copy(), self.n_targets)
 
     def with_pairs(self, sources: IntArray, targets: IntArray) -> PairLexicon:
         """Return this lexicon with additional entries; the vocabulary stays the same."""
@@ -131,6 +151,14 @@ def make_lexicon(
     return PairLexicon(cumulate(lengths), np.concatenate(pieces), n_targets)
 
 
+def unite_lexicons(parts: Sequence[PairLexicon]) -> PairLexicon:
+    """Unite several lexicons, two by two."""
+    while len(parts) > 1:
+        pairs = zip(parts[::2], parts[1::2], strict=False)
+        parts = [*(left.unite(right) for left, right in pairs), *parts[len(parts) & ~1 :]]
+    return parts[0]
+
+
 def narrow(targets: IntArray, n_targets: int) -> IntArray:
     """Copy target-word indices to the narrowest sufficient integer type."""
     return targets.astype(np.uint16 if n_targets <= NARROW else np.int32)
@@ -159,6 +187,12 @@ class LinkConstraints(NamedTuple):
         indptr = cumulate(lengths)
         entries = np.repeat(self.indptr[numbers] - indptr[:-1], lengths) + np.arange(indptr[-1])
         return LinkConstraints(indptr, self.sources[entries], self.targets[entries])
+
+    def cut(self, first: int, last: int) -> LinkConstraints:
+        """Return the constraints of consecutive pairs."""
+        borders = self.indptr[first : last + 1]
+        own = slice(borders[0], borders[-1])
+        return LinkConstraints(borders - borders[0], self.sources[own], self.targets[own])
 
     def reversed(self) -> LinkConstraints:
         """Return the constraints with source and target exchanged."""
@@ -385,9 +419,9 @@ class BitextShard:
     ``source``       the source sentences; their words are rows of ``lexicon``
     ``target``       the target sentences
     ``lexicon``      the words that co-occur in these pairs
-    ``occurrences``  where each source word occurs
-    ``entries``      (entries,) the positions of this lexicon's entries in the model's lexicon (−1:
-                     not there); None: both lexicons are the same
+    ``null``         whether target words can be aligned to the empty word
+    ``entries``      (entries,) the positions of this lexicon's entries in the model's lexicon, in
+                     ascending order (−1: not there); None: both lexicons are the same
     ``constraints``  known links; None: there are none
     ``new``          whether the pairs are not training pairs: unseen word pairs get a small
                      probability, so that no new pair is impossible
@@ -397,18 +431,37 @@ class BitextShard:
     source: Side
     target: Side
     lexicon: PairLexicon
-    occurrences: Occurrences
+    null: bool
     entries: IntArray | None = None
     constraints: LinkConstraints | None = None
     new: bool = False
+    _occurrences: Occurrences | None = None  # as found when the lexicon was made
 
     def __len__(self) -> int:
         return len(self.numbers)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields alone: what is computed from them stays here."""
+        names = (field.name for field in fields(self) if not field.name.startswith("_"))
+        return {name: getattr(self, name) for name in names}
+
+    @cached_property
+    def occurrences(self) -> Occurrences:
+        """Where each source word occurs."""
+        if self._occurrences is not None:
+            return self._occurrences
+        tokens, borders = self.source.tokens, self.source.indptr
+        return kernels.find_occurrences(tokens, borders, self.lexicon.n_sources, self.null)
 
     @cached_property
     def sizes(self) -> tuple[IntArray, IntArray]:
         """Source lengths l and target lengths m, each (pairs,)."""
         return self.source.lengths, self.target.lengths
+
+    @cached_property
+    def shapes(self) -> SentenceShapes:
+        """The distinct pairs of lengths."""
+        return SentenceShapes.of(*self.sizes)
 
     @cached_property
     def arrays(self) -> ShardArrays:
@@ -429,9 +482,13 @@ class BitextShard:
         """
         if self.entries is None:
             return np.ascontiguousarray(table)  # the initial table is one broadcast number
-        values: FloatArray = np.asarray(table[np.maximum(self.entries, 0)])
         if not self.new:
+            if not (isinstance(table, np.ndarray) and table.flags.c_contiguous):
+                return np.asarray(table[self.entries])  # a lazy table, or one broadcast number
+            values = np.empty(len(self.entries), table.dtype)
+            sparse.take(table, self.entries, values)
             return values
+        values = np.asarray(table[np.maximum(self.entries, 0)])
         least = values if exact else np.maximum(values, UNSEEN)
         return np.where(self.entries >= 0, least, UNSEEN).astype(values.dtype)
 
@@ -439,10 +496,10 @@ class BitextShard:
         """Map counts of this shard's entries to the model's, of which there are ``size``."""
         if self.entries is None:
             return counts
+        if not self.new:
+            return SparseCounts(self.entries, counts, size)
         seen = self.entries >= 0
-        entries = self.entries[seen]
-        order = np.argsort(entries, kind="stable")  # rows may come in another order
-        return SparseCounts(entries[order], counts[seen][order], size)
+        return SparseCounts(self.entries[seen], counts[seen], size)
 
     def blocks(self) -> Iterator[LinkBlock]:
         """Yield all pairs in blocks of at most `BLOCK` links, or of one longer pair."""
@@ -495,6 +552,12 @@ class LinkBlock:
             yield links[begin:end].reshape(l + 1, m)
 
 
+def _cut_side(side: Side, first: int, last: int) -> Side:
+    """Return consecutive sentences, as a view, without the words."""
+    borders = side.indptr[first : last + 1]
+    return Side([], side.tokens[borders[0] : borders[-1]], borders - borders[0])
+
+
 class BitextCorpus:
     """The corpus of a directional aligner: sentence pairs, and their known links.
 
@@ -523,22 +586,64 @@ class BitextCorpus:
     def __len__(self) -> int:
         return len(self.numbers)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what the corpus was made from: shards and lexicon can be made again."""
+        names = ("pairs", "null", "constraints", "more", "_lexicon", "numbers")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def sizes(self) -> tuple[IntArray, IntArray]:
+        """Source lengths l and target lengths m, each (pairs,)."""
+        source, target = self.pairs.source, self.pairs.target
+        return source.lengths[self.numbers], target.lengths[self.numbers]
+
+    @cached_property
+    def _cuts(self) -> list[tuple[int, int]]:
+        """The first pair of each shard, and the one after its last, counted in ``numbers``.
+
+        Both directions are cut at the same pairs: what counts is the one with more links.
+        """
+        l, m = (lengths.astype(np.float64) for lengths in self.sizes)
+        return cut_by_work(l * m + np.maximum(l, m), CUT)
+
+    @cached_property
+    def _kept(self) -> tuple[Bitext, LinkConstraints | None]:
+        """The pairs without those that have an empty side, and their constraints."""
+        none_empty = len(self.numbers) == len(self.pairs)
+        pairs = self.pairs if none_empty else self.pairs.select(self.numbers)
+        return pairs, self.constraints and self.constraints.select(self.numbers)
+
+    def _view(self, first: int, last: int, lexicon: PairLexicon | None = None) -> BitextShard:
+        """Make a shard of consecutive pairs, with this lexicon or that of these pairs alone."""
+        pairs, constraints = self._kept
+        source, target = (_cut_side(side, first, last) for side in (pairs.source, pairs.target))
+        found = None
+        if lexicon is None:
+            borders, n_sources = source.indptr, len(pairs.source.words)
+            found = kernels.find_occurrences(source.tokens, borders, n_sources, self.null)
+            lexicon = make_lexicon(found, target, len(pairs.target.words))
+        known = constraints and constraints.cut(first, last)
+        own = (self.numbers[first:last], source, target, lexicon, self.null)
+        return BitextShard(*own, constraints=known, _occurrences=found)
+
+    @cached_property
+    def _parts(self) -> tuple[PairLexicon, list[BitextShard]]:
+        """The lexicon of these pairs, and their shards."""
+        parts = [self._view(first, last) for first, last in self._cuts]
+        lexicon = unite_lexicons([part.lexicon for part in parts])
+        if self.more is not None:
+            lexicon = lexicon.with_pairs(*self.more)
+        if len(parts) == 1:
+            return lexicon, [replace(parts[0], lexicon=lexicon)]
+        return lexicon, [replace(part, entries=lexicon.locate(part.lexicon)) for part in parts]
+
     @cached_property
     def everything(self) -> BitextShard:
         """All pairs in one shard."""
         if self._lexicon is not None:
             return self._make_shard(self.numbers)
-        none_empty = len(self.numbers) == len(self.pairs)
-        pairs = self.pairs if none_empty else self.pairs.select(self.numbers)
-        constraints = self.constraints and self.constraints.select(self.numbers)
-        source, target = pairs.source, pairs.target
-        occurrences = kernels.find_occurrences(
-            source.tokens, source.indptr, len(source.words), self.null
-        )
-        lexicon = make_lexicon(occurrences, target, len(target.words))
-        if self.more is not None:
-            lexicon = lexicon.with_pairs(*self.more)
-        return BitextShard(self.numbers, source, target, lexicon, occurrences, None, constraints)
+        lexicon, parts = self._parts
+        return parts[0] if len(parts) == 1 else self._view(0, len(self), lexicon)
 
     def _make_shard(self, numbers: IntArray) -> BitextShard:
         """Make a shard of the pairs ``numbers``; their words may be new to the lexicon."""
@@ -557,17 +662,26 @@ class BitextCorpus:
         entries = lexicon.match(rows, local, columns)
         constraints = self.constraints and self.constraints.select(numbers)
         new = self._lexicon is not None
-        return BitextShard(numbers, source, target, local, occurrences, entries, constraints, new)
+        own = (numbers, source, target, local, self.null, entries, constraints, new)
+        return BitextShard(*own, _occurrences=occurrences)
 
     @property
     def lexicon(self) -> PairLexicon:
         """The model's lexicon: given, or collected from these pairs."""
-        return self.everything.lexicon if self._lexicon is None else self._lexicon
+        return self._parts[0] if self._lexicon is None else self._lexicon
 
     def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[BitextShard]:
-        """Return mini-batches; without ``batch_size`` one shard, whose kernels are threaded."""
+        """Cut the pairs into shards of at most `CUT` possible links, or into mini-batches.
+
+        The shards of training pairs are views of the corpus, and made once, together with the
+        lexicon. Kernels are threaded, so that a single shard is no slower than many.
+        """
         if batch_size is None:
-            return [self.everything]
+            if self._lexicon is None:
+                return self._parts[1]
+            if len(self._cuts) == 1:
+                return [self.everything]
+            return [self._make_shard(self.numbers[first:last]) for first, last in self._cuts]
         batches = split_items(len(self), len(self), batch_size, seed)
         return [self._make_shard(self.numbers[batch]) for batch in batches]
 

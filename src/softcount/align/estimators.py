@@ -77,9 +77,11 @@ from softcount.core.errors import (
 from softcount.core.estimator import Estimator, FitOptions, all_or_nothing
 from softcount.core.fit import WarmStart
 from softcount.core.folder import resumable
+from softcount.core.model import Model
 from softcount.core.store import AGAIN, numbers
 from softcount.core.theory import Decomposition
-from softcount.core.types import Array, EStep, Fit, FloatArray, IntArray, Params
+from softcount.core.types import Array, Counts, EStep, Fit, FloatArray, IntArray, Params
+from softcount.engines.local import tree_sum
 from softcount.families.base import check_start
 from softcount.families.large import LargeTable
 from softcount.families.rows import row_sums
@@ -204,6 +206,14 @@ class BaseAligner(store.Saveable, Estimator):
         """Restore the state that `_pack` returned."""
 
 
+def _expected_counts(
+    core: Model, params: Params, shards: Sequence[Any], threads: int
+) -> Mapping[str, Counts]:
+    """Compute the expected counts of all pairs, by family."""
+    how = EStep(threads=threads)
+    return tree_sum(core.expect(params, shard, how) for shard in shards).counts
+
+
 class Continuation(NamedTuple):
     """A fitted directional aligner that is about to learn from more pairs.
 
@@ -308,7 +318,7 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
         corpus = BitextCorpus(pairs, self.null, constraints, more)
         if not len(corpus):
             raise DataError(NO_PAIRS, "give at least one pair with words on both sides")
-        l, m = corpus.everything.sizes
+        l, m = corpus.sizes
         if grow:
             l, m = np.append(self.core_.sizes[0], l), np.append(self.core_.sizes[1], m)
         self._vocabularies, self._lexicon = words, corpus.lexicon
@@ -349,7 +359,7 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
 
     def _make_model1(self, corpus: BitextCorpus, max_iter: int) -> IBM1Core:
         """Make an IBM Model 1 of the same pairs, with this number of steps, for initialisation."""
-        table, sizes = self._make_table(warm_up=True), corpus.everything.sizes
+        table, sizes = self._make_table(warm_up=True), corpus.sizes
         return IBM1Core("warm-up", table, self.null, sizes, max_iter)
 
     # starts
@@ -435,8 +445,9 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
         if self._corpus is None:
             assert self._past is not None
             return self._past
-        stats = self.core_.expect(self.raw_params_, self._corpus.everything, EStep())
-        return self._add_past(stats.counts)
+        shards, params = self._corpus.shards(), self.raw_params_
+        counts = _expected_counts(self.core_, params, shards, self._threads)
+        return self._add_past(counts)
 
     def _add_past(self, counts: Mapping[str, Any]) -> dict[str, Array]:
         """Add the counts of all earlier pairs to those of the current training pairs."""
@@ -496,7 +507,7 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
         self._require_fit()
         training = getattr(self, "_corpus", None)
         if training is not None and (pairs is None or pairs is training.pairs):
-            return training.pairs, iter([training.everything])
+            return training.pairs, iter(training.shards())
         if pairs is None:
             raise DataError("the training pairs are not saved with a model", "give pairs to align")
         corpus = self._bind_more(self.core_, pairs)
@@ -919,8 +930,8 @@ class BidirectionalAligner(BaseAligner):
         """Compute the expected counts of all pairs seen so far, by family, for each direction."""
         if self._corpus is None:
             return self.forward_._expected_counts(), self.backward_._expected_counts()
-        (shard,) = self._corpus.shards()
-        counts = self.core_.expect(self._possible_params(), shard, EStep()).counts
+        shards, params = self._corpus.shards(), self._possible_params()
+        counts = _expected_counts(self.core_, params, shards, self._threads)
         forward, backward = split_directions(counts)
         return self.forward_._add_past(forward), self.backward_._add_past(backward)
 

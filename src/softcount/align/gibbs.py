@@ -509,10 +509,14 @@ class IndexedPairs:
         """The number of possible links of all pairs."""
         return len(self.text.entries)
 
-    def matrices(self, links: FloatArray) -> Iterator[FloatArray]:
-        """Yield the values of all links as one (l, m) array per pair."""
-        borders = self.text.offsets.tolist()
-        for begin, end, l, m in zip(borders[:-1], borders[1:], *self._lengths, strict=True):
+    def matrices(
+        self, links: FloatArray, first: int = 0, last: int | None = None
+    ) -> Iterator[FloatArray]:
+        """Yield the values of the links of the pairs ``first`` to ``last``, (l, m) arrays."""
+        last = len(self.text.offsets) - 1 if last is None else last
+        borders = self.text.offsets[first : last + 1].tolist()
+        sizes = (lengths[first:last].tolist() for lengths in self._lengths)
+        for begin, end, l, m in zip(borders[:-1], borders[1:], *sizes, strict=True):
             yield links[begin:end].reshape(m, l).T
 
 
@@ -602,6 +606,17 @@ class CollapsedAligner:
         seed = np.uint64(stream % 2**64)
         sweep(self._text, self._prior, self._state, seed, float(temper), sums)
 
+    def state(self) -> dict[str, Array]:
+        """Return copies of all that a sweep changes: the links, which have all counts in them."""
+        return {"links": self._state.links.copy()}
+
+    def restore(self, state: Mapping[str, Array]) -> None:
+        """Continue from what `state` returned; the same bits follow, as counts are whole."""
+        for array in self._state:
+            array[:] = 0
+        self._state.links[:] = state["links"]
+        count_all(self._text, self._state)
+
     def counts(self) -> dict[str, FloatArray]:
         """Return the counts: links by entry, jumps by width −W to W, positions by fertility."""
         links, null = self._state.uses.astype(np.float64), self._null_row
@@ -647,6 +662,10 @@ class CollapsedAligner:
         return float(translations + jumps + fertilities + null + linked * np.log1p(-self._null))
 
 
+MEANS_OF = "means."
+"""Prefix of the names of means over chains, in the state of `LinkChains`."""
+
+
 class LinkChains:
     """Several chains over the pairs of one direction, run one after the other, and their averages.
 
@@ -685,12 +704,12 @@ class LinkChains:
         **settings: Any,
     ) -> None:
         self.pairs, self.n_init, self.max_iter, self.kept = pairs, n_init, max_iter, kept
-        self.state: CollapsedAligner | None = None
+        self.current: CollapsedAligner | None = None
         """The current chain."""
         self._settings = settings
-        self._seeds = iter(np.random.SeedSequence(seed).spawn(n_init))
-        self._streams: Iterator[int] = iter(())
-        self._swept = self._own_kept = 0  # sweeps of the current chain
+        self._seeds = np.random.SeedSequence(seed).spawn(n_init)
+        self._streams: list[int] = []  # of the current chain: for its start and every sweep
+        self._n_begun = self._swept = self._own_kept = 0  # sweeps are those of the current chain
         self._links = np.zeros(pairs.n_links, np.float32)
         self._means: dict[str, FloatArray] = {}
         self._n_ended = self._n_kept = 0
@@ -698,27 +717,57 @@ class LinkChains:
     def begin(self, table: FloatArray | None = None) -> None:
         """Start the next chain, with initial links drawn from this table t(f | e)."""
         self._end_chain()
-        numbers = next(self._seeds).generate_state(self.max_iter + 1, np.uint64).tolist()
-        self.state = CollapsedAligner(self.pairs, seed=numbers[0], table=table, **self._settings)
-        self._streams, self._swept, self._own_kept = iter(numbers[1:]), 0, 0
+        self._choose_streams(self._n_begun)
+        first = self._streams[0]
+        self.current = CollapsedAligner(self.pairs, seed=first, table=table, **self._settings)
+        self._n_begun, self._swept, self._own_kept = self._n_begun + 1, 0, 0
+
+    def _choose_streams(self, chain: int) -> None:
+        self._streams = self._seeds[chain].generate_state(self.max_iter + 1, np.uint64).tolist()
 
     def sweep(self, temper: float = 1.0, keep: bool = False) -> None:
         """Resample all links; the last ``kept`` sweeps of a chain are accumulated."""
-        assert self.state is not None
+        assert self.current is not None
         keep = keep or self._swept >= self.max_iter - self.kept
-        self.state.sweep(next(self._streams), temper, into=self._links if keep else None)
         self._swept += 1
+        stream = self._streams[self._swept]
+        self.current.sweep(stream, temper, into=self._links if keep else None)
         self._own_kept += keep
 
     def _end_chain(self) -> None:
-        if self.state is None:
+        if self.current is None:
             return
         if not self._own_kept:  # stopped early: use one sweep from the current state
             self.sweep(keep=True)
-        for name, values in self.state.means().items():
+        for name, values in self.current.means().items():
             self._means[name] = self._means.get(name, 0.0) + values / self.n_init
         self._n_ended, self._n_kept = self._n_ended + 1, self._n_kept + self._own_kept
-        self.state = None
+        self.current = None
+
+    def state(self) -> dict[str, Array]:
+        """Return copies of all that sweeps and new chains change: the current chain, and sums."""
+        counters = self._n_begun, self._swept, self._own_kept, self._n_ended, self._n_kept
+        own = {} if self.current is None else self.current.state()
+        means = {MEANS_OF + name: values.copy() for name, values in self._means.items()}
+        return {**own, **means, "sums": self._links.copy(), "counters": np.array(counters)}
+
+    def restore(self, state: Mapping[str, Array]) -> None:
+        """Continue from what `state` returned; chains that had ended are in the sums."""
+        counters = np.asarray(state["counters"]).tolist()
+        self._n_begun, self._swept, self._own_kept, self._n_ended, self._n_kept = counters
+        self._links[:] = state["sums"]
+        self._means = {
+            name.removeprefix(MEANS_OF): np.array(values)
+            for name, values in state.items()
+            if name.startswith(MEANS_OF)
+        }
+        if "links" not in state:
+            self.current = None
+            return
+        self._choose_streams(self._n_begun - 1)
+        if self.current is None:
+            self.current = CollapsedAligner(self.pairs, **self._settings)
+        self.current.restore(state)
 
     def marginals(self) -> tuple[FloatArray, dict[str, FloatArray]]:
         """Average over all chains that were started.
@@ -777,10 +826,10 @@ class GibbsAlignmentCore(AgreementCore):
         self, shards: Sequence[BidirectionalShard], params: Params, stream: int
     ) -> LinkSampler:
         """Start the next chain of each direction, with initial links drawn given ``params``."""
-        (shard,) = shards
-        words = len(shard.forward.target.tokens) + len(shard.backward.target.tokens)
+        items = sum(len(shard.forward) for shard in shards)
+        words = sum(len(side.target.tokens) for shard in shards for side in shard)
         tables = [direction[TABLE] for direction in split_directions(params)]
-        return LinkSampler(self, tables, float(len(shard.forward)), float(words))
+        return LinkSampler(self, tables, float(items), float(words))
 
 
 class LinkSampler:
@@ -792,8 +841,17 @@ class LinkSampler:
         self._core, self._items, self._tokens = core, items, tokens
         in_turn(lambda n: core.chains[n].begin(tables[n]), 2, core.threads)
 
-    def _states(self) -> list[CollapsedAligner]:
-        return [chain.state for chain in self._core.chains if chain.state is not None]
+    def _current(self) -> list[CollapsedAligner]:
+        return [chain.current for chain in self._core.chains if chain.current is not None]
+
+    def state(self) -> dict[str, Array]:
+        """Return copies of all that a sweep changes, and the averages over earlier chains."""
+        return join_directions([chain.state() for chain in self._core.chains])
+
+    def restore(self, state: Mapping[str, Array]) -> None:
+        """Continue from what `state` returned."""
+        for chain, own in zip(self._core.chains, split_directions(state), strict=True):
+            chain.restore(own)
 
     def sweep(self, stream: int, temper: float) -> None:
         """Resample every link; ``stream`` is unused, because chains have their own streams."""
@@ -806,15 +864,15 @@ class LinkSampler:
 
     def log_joint(self) -> float:
         """Compute log p(f, a) + log p(e, a'), up to a constant."""
-        return sum(state.log_joint() for state in self._states())
+        return sum(chain.log_joint() for chain in self._current())
 
     def counts(self) -> dict[str, FloatArray]:
         """Return the counts of both directions."""
-        return join_directions([state.counts() for state in self._states()])
+        return join_directions([chain.counts() for chain in self._current()])
 
     def means(self) -> Params:
         """Compute E[θ | f, a], as tables of HMM aligners."""
-        return self._core.to_params([state.means() for state in self._states()])
+        return self._core.to_params([chain.means() for chain in self._current()])
 
     def stats(self) -> Stats:
         """Return log p(f, a) as the score; computing p(f) would take longer than a sweep."""
@@ -847,16 +905,18 @@ class SampledHMM(HMMAligner):
     def _posterior_blocks(
         self, shard: BitextShard, blocks: Iterable[LinkBlock] | None = None, best: bool = False
     ) -> LinkMatrices:
-        training = getattr(self, "_corpus", None)
-        if self._marginals is None or training is None or shard is not training.everything:
+        sampled = self._marginals  # of the training pairs, unless more were learned in another way
+        if shard.new or sampled is None or sampled[0].lexicon is not self._lexicon:
             yield from super()._posterior_blocks(shard, blocks, best)
             return
-        indexed, links = self._marginals
-        marginals = indexed.matrices(links)
+        assert self._corpus is not None
+        indexed, links = sampled
+        first = int(np.searchsorted(self._corpus.numbers, shard.numbers[0]))
         for block in blocks or shard.blocks():
             flat: FloatArray = np.empty(block.offsets[-1])
-            for matrix in block.matrices(flat):
-                matrix[:-1] = next(marginals)
+            marginals = indexed.matrices(links, first + block.first, first + block.last)
+            for matrix, words in zip(block.matrices(flat), marginals, strict=True):
+                matrix[:-1] = words
                 matrix[-1] = np.maximum(1.0 - matrix[:-1].sum(axis=0), 0.0)
             if best:
                 decode_columns(block, flat, 1)

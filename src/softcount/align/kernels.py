@@ -22,7 +22,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softcount.core.types import Array, FloatArray, IntArray
+from softcount.core.types import (
+    LARGE,
+    MUCH,
+    Array,
+    Counts,
+    FloatArray,
+    IntArray,
+    SparseCounts,
+)
 from softcount.kernels.jit import inline, njit
 from softcount.kernels.random import draw_weighted, item_stream, uniform
 from softcount.kernels.vectors import (
@@ -173,31 +181,72 @@ def _unpack(seen: IntArray, out: IntArray, at: int) -> None:
 
 
 @njit
+def unite_rows(
+    indptr: IntArray,
+    targets: IntArray,
+    other_indptr: IntArray,
+    other_targets: IntArray,
+    out: IntArray,
+    lengths: IntArray,
+) -> int:
+    """Write the union of two lexicons to ``out``, and its row lengths; return its size.
+
+    Branches would be mispredicted too often: see `softcount.kernels.sparse.merge`.
+    """
+    used = 0
+    for row in range(len(lengths)):
+        begin = used
+        i, last = indptr[row], indptr[row + 1]
+        j, other_last = other_indptr[row], other_indptr[row + 1]
+        while i < last and j < other_last:
+            f, other = targets[i], other_targets[j]
+            out[used] = f if f <= other else other
+            i += f <= other
+            j += other <= f
+            used += 1
+        while i < last:
+            out[used] = targets[i]
+            i, used = i + 1, used + 1
+        while j < other_last:
+            out[used] = other_targets[j]
+            j, used = j + 1, used + 1
+        lengths[row] = used - begin
+    return used
+
+
+@njit
 def match_entries(
-    indptr: Array, targets: Array, rows: Array, own: Array, own_targets: Array, found: Array
+    indptr: Array,
+    targets: Array,
+    n_targets: int,
+    rows: Array,
+    own: Array,
+    own_targets: Array,
+    found: Array,
 ) -> None:
     """Find the entries of some rows in a larger lexicon; ``found`` is unchanged for missing ones.
 
     Row r is row ``rows[r]`` of the larger lexicon (−1: missing); both are sorted by target word.
     """
+    open_row = np.full(n_targets, -1, found.dtype)
     for r in range(len(rows)):
         if rows[r] < 0:
             continue
-        at, end = indptr[rows[r]], indptr[rows[r] + 1]
-        few = HALVING * (own[r + 1] - own[r]) < end - at
+        begin, end = indptr[rows[r]], indptr[rows[r] + 1]
+        if HALVING * (own[r + 1] - own[r]) < end - begin:
+            at = begin
+            for k in range(own[r], own[r + 1]):
+                at += np.searchsorted(targets[at:end], own_targets[k])
+                if at < end and targets[at] == own_targets[k]:
+                    found[k] = at
+            continue
+        for at in range(begin, end):
+            open_row[targets[at]] = at
         for k in range(own[r], own[r + 1]):
-            wanted = own_targets[k]
-            high = end
-            while few and at < high:
-                middle = (at + high) // 2
-                if targets[middle] < wanted:
-                    at = middle + 1
-                else:
-                    high = middle
-            while at < end and targets[at] < wanted:
-                at += 1
-            if at < end and targets[at] == wanted:
-                found[k] = at
+            if own_targets[k] < n_targets:  # what an earlier row has left is not in this range
+                at = open_row[own_targets[k]]
+                if begin <= at < end:
+                    found[k] = at
 
 
 # The links of sentence pairs, gathered from the translation table and scattered back to it.
@@ -560,6 +609,28 @@ class SentenceShapes(NamedTuple):
                 cut = slice(other.begins[number], other.begins[number + 1])
                 found[self.begins[own] : self.begins[own + 1]] = cells[cut]
         return found
+
+    def add(self, cells: FloatArray, other: SentenceShapes, more: FloatArray) -> None:
+        """Add cells of some of these shapes, in their own layout, to ``cells``."""
+        for number, own in enumerate(self.numbers(other.heights, other.widths).tolist()):
+            cut = slice(other.begins[number], other.begins[number + 1])
+            cells[self.begins[own] : self.begins[own + 1]] += more[cut]
+
+    def scatter(self, other: SentenceShapes, cells: FloatArray) -> Counts:
+        """Convert counts from the layout of other shapes, leaving out those that are new here.
+
+        They are sparse if they touch little of a large table.
+        """
+        numbers = self.numbers(other.heights, other.widths)
+        if len(numbers) == len(self.heights) and (numbers >= 0).all():
+            return cells
+        known, sizes = numbers >= 0, np.diff(other.begins)
+        touched = int(sizes[known].sum())
+        if self.n_cells < LARGE or touched > MUCH * self.n_cells:
+            return self.take(other, cells)
+        chosen = np.repeat(known, sizes)
+        shifts = np.repeat(self.begins[numbers[known]] - other.begins[:-1][known], sizes[known])
+        return SparseCounts(np.flatnonzero(chosen) + shifts, cells[chosen], self.n_cells)
 
 
 @njit

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,12 @@ class Family(ABC):
 
     n_free: int
     """Number of free parameters (for AIC and BIC)."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes without cached properties, which can be computed again."""
+        every = [item for cls in type(self).__mro__ for item in vars(cls).items()]
+        cached = {name for name, value in every if isinstance(value, cached_property)}
+        return {name: value for name, value in vars(self).items() if name not in cached}
 
     @abstractmethod
     def zeros(self) -> Array:

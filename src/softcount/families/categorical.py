@@ -121,7 +121,7 @@ class DirichletRows(Family):
         self.shape = shape
         self.n_rows = len(whole) - 1
         self.n_entries = int(whole[-1])
-        self._lengths = np.diff(whole)
+        lengths = np.diff(whole)
         self.ties = None if tied is None else Ties(whole, np.asarray(tied))
         self.indptr = whole if self.ties is None else self.ties.indptr
         alpha = np.asarray(prior, dtype=np.float64)
@@ -131,7 +131,7 @@ class DirichletRows(Family):
                 hint="prior=1 is flat; prior=1 + a is add-a smoothing",
             )
         if alpha.shape != shape and alpha.shape == (self.n_rows,):
-            alpha = np.repeat(alpha, self._lengths)
+            alpha = np.repeat(alpha, lengths)
         self.alpha: float | FloatArray = (
             self._one_for_each_entry(alpha, "prior") if alpha.ndim else float(alpha)
         )
@@ -148,12 +148,11 @@ class DirichletRows(Family):
                 hint="give one truth value for each row",
             )
         if self.ties is not None:
-            self.ties.take_agreed(np.repeat(rows, self._lengths), "frozen")
+            self.ties.take_agreed(np.repeat(rows, lengths), "frozen")
             rows = rows[self.ties.first]
         lengths = np.diff(self.indptr)
         self.support = lengths if self.mask is None else row_sums(self.mask, self.indptr)
         self.held_rows = rows | (self.support == 0)
-        self.held = np.repeat(self.held_rows, lengths) if np.any(self.held_rows) else None
         self.n_free = int(np.sum(self.support[~self.held_rows] - 1))
         active = self._where_active(self.alpha, 1.0)
         self.is_flat = bool(np.all(active == 1.0))
@@ -176,6 +175,12 @@ class DirichletRows(Family):
         if self.held is not None:
             values = np.where(self.held, otherwise, values)
         return values
+
+    @cached_property
+    def held(self) -> BoolArray | None:
+        """True for entries of rows that keep their values; None: there are no such rows."""
+        lengths = np.diff(self.indptr)
+        return np.repeat(self.held_rows, lengths) if np.any(self.held_rows) else None
 
     @cached_property
     def alpha_totals(self) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,12 +65,17 @@ class LargeTable(SparseCategorical):
         self.outcomes, self.dtype = outcomes, np.dtype(dtype)
         self.n_outcomes = int(n_outcomes)
         self.smallest = SMALLEST if self.dtype == np.float64 else SMALLEST_SINGLE
-        self.blocks = list(self._cut(block))
+        self.block = block
 
-    def _cut(self, block: int) -> Iterator[_Block]:
+    @cached_property
+    def blocks(self) -> list[_Block]:
+        return list(self._cut())
+
+    def _cut(self) -> Iterator[_Block]:
         first = 0
         while first < self.n_rows:
-            last = int(np.searchsorted(self.indptr, self.indptr[first] + block, side="right")) - 1
+            end = self.indptr[first] + self.block
+            last = int(np.searchsorted(self.indptr, end, side="right")) - 1
             last = min(max(last, first + 1), self.n_rows)
             begin, end = int(self.indptr[first]), int(self.indptr[last])
             entries = slice(begin, end)
