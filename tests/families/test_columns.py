@@ -7,8 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from softcount.core import types
 from softcount.core.errors import LearnerError
-from softcount.families import Categorical
+from softcount.core.records import pack, unpack
+from softcount.core.types import Stats
+from softcount.engines.local import tree_sum
+from softcount.families import Categorical, SparseCategorical
 from softcount.families.base import CountAverage
 from softcount.families.columns import (
     ColumnAverage,
@@ -44,7 +48,7 @@ def random_batch(family: Columns, source: np.random.Generator) -> tuple[ColumnCo
     value = source.exponential(size=(len(few), rows)) * (source.random((len(few), rows)) < 0.8)
     every = np.zeros(family.shape)
     every[:, few] = value.T
-    return ColumnCounts(few, value), every
+    return ColumnCounts(few, value, columns), every
 
 
 @given(
@@ -102,7 +106,7 @@ def test_rows_that_lose_all_counts_keep_what_they_had():
 def test_the_scale_is_put_back_before_it_vanishes():
     family = Columns((1, 4))
     lazy, source = family.running(), rng()
-    batch = ColumnCounts(np.array([2, 3]), np.array([[1.0], [1.0]]))
+    batch = ColumnCounts(np.array([2, 3]), np.array([[1.0], [1.0]]), 4)
     lazy.blend(np.array([[1.0, 3.0, 0.0, 0.0]]), 1.0)
     params, dense = family.uniform(), CountAverage(family)
     dense.blend(np.array([[1.0, 3.0, 0.0, 0.0]]), 1.0)
@@ -135,14 +139,92 @@ def test_a_batch_leaves_the_rest_of_the_table_alone():
     lazy = family.running()
     lazy.blend(np.ones((2, 3)), 0.5)
     before = lazy.sum.copy()
-    lazy.blend(ColumnCounts(np.array([1]), np.array([[2.0, 3.0]])), 0.25)
+    lazy.blend(ColumnCounts(np.array([1]), np.array([[2.0, 3.0]]), 3), 0.25)
     assert np.argwhere(lazy.sum != before)[:, 0].tolist() == [1, 1]
 
 
 def test_counts_of_columns_can_be_scaled():
-    counts = ColumnCounts(np.array([0, 2]), np.array([[1.0, 2.0], [3.0, 4.0]])) * 2.5
+    counts = ColumnCounts(np.array([0, 2]), np.array([[1.0, 2.0], [3.0, 4.0]]), 3) * 2.5
     assert counts.columns.tolist() == [0, 2]
     assert counts.value.tolist() == [[2.5, 5.0], [7.5, 10.0]]
+
+
+@given(st.integers(0, 2**32), st.integers(1, 12), st.sampled_from([0.0, 0.5, 1.0, 2.0]))
+def test_sums_are_those_of_dense_tables(seed, n, most):
+    """Whether a sum becomes dense half-way or never."""
+    source = rng(seed)
+    family = Columns((int(source.integers(1, 5)), int(source.integers(1, 20))))
+    parts, dense = zip(*[random_batch(family, source) for _ in range(n)], strict=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(types, "MOST_COLUMNS", most)
+        one = tree_sum(Stats({"a": part}) for part in parts).counts["a"]
+        touched = len(np.unique(np.concatenate([part.columns for part in parts])))
+    two = tree_sum(Stats({"a": part}) for part in dense).counts["a"]
+    assert np.asarray(one).tobytes() == two.tobytes()
+    if most in (0.0, 2.0) and n > 1:
+        same = all(np.array_equal(part.columns, parts[0].columns) for part in parts)
+        assert isinstance(one, ColumnCounts) == (most == 2.0 or same)
+    if isinstance(one, ColumnCounts):
+        assert len(one.columns) == touched
+        assert np.all(np.diff(one.columns) > 0)
+
+
+def test_a_sum_is_dense_once_it_touches_half_of_the_columns():
+    one, two, three = (ColumnCounts(np.array([c]), np.ones((1, 2)), 6) for c in (4, 0, 5))
+    assert isinstance(one + two, ColumnCounts)
+    assert isinstance(one + two + three, np.ndarray)
+    assert isinstance(one + one, ColumnCounts)
+
+
+def test_sums_with_a_table_are_tables():
+    counts = ColumnCounts(np.array([0, 2]), np.array([[1.0, 2.0], [3.0, 4.0]]), 3)
+    table = np.ones((2, 3))
+    for total in (counts + table, table + counts):
+        assert total.tolist() == [[2.0, 1.0, 4.0], [3.0, 1.0, 5.0]]
+    assert table.sum() == 6.0
+    assert np.asarray(counts, np.float32).dtype == np.float32
+
+
+@given(st.integers(0, 2**32), st.sampled_from(["number", "rows", "entries"]))
+def test_families_take_them_for_tables(seed, kind):
+    source = rng(seed)
+    family = random_family(source, kind, 1.0)
+    plain = Categorical(
+        family.shape, family.alpha, frozen=family.held_rows, mask=source.random(family.shape) < 0.7
+    )
+    counts, every = random_batch(family, source)
+    for one in (family, plain):
+        old = one.random(rng(seed))
+        for word in ("maximise", "mean_field", "draw"):
+            update = getattr(one, word)
+            assert update(counts, old, rng(1)).tobytes() == update(every, old, rng(1)).tobytes()
+        assert one.mean(counts, old).tobytes() == one.mean(every, old).tobytes()
+        assert one.divergence(counts, old) == one.divergence(every, old)
+        expected = one.expected_log(every, old)
+        assert one.expected_log(counts, old) == pytest.approx(expected, rel=1e-12)
+        average, dense = CountAverage(one), CountAverage(one)
+        for eta in (1.0, 0.3):
+            average.blend(counts, eta)
+            dense.blend(every, eta)
+        assert average.counts().tobytes() == dense.counts().tobytes()
+
+
+def test_the_average_of_sparse_rows_takes_them_for_tables():
+    family = SparseCategorical(np.array([0, 3, 6]))
+    counts = ColumnCounts(np.array([1]), np.array([[2.0, 5.0]]), 3)
+    one, two = family.running(), family.running()
+    for eta in (1.0, 0.25):
+        one.blend(counts, eta)
+        two.blend(np.asarray(counts).reshape(-1), eta)
+    assert one.counts().tobytes() == two.counts().tobytes()
+    assert one.totals.tobytes() == two.totals.tobytes()
+
+
+def test_they_are_records():
+    counts = ColumnCounts(np.array([0, 2]), np.array([[1.0, 2.0], [3.0, 4.0]]), 3)
+    again = unpack(*pack(counts))
+    assert isinstance(again, ColumnCounts)
+    assert np.asarray(again).tobytes() == np.asarray(counts).tobytes()
 
 
 @pytest.mark.parametrize("word", ["maximise", "mean_field"])
@@ -152,7 +234,7 @@ def test_a_table_says_when_it_is_out_of_date(word):
     lazy.blend(np.ones((1, 2)), 0.5)
     table = lazy.params(word, family.uniform(), rng())
     assert table.take(np.array([1])).shape == (1, 1)
-    lazy.blend(ColumnCounts(np.array([0]), np.array([[1.0]])), 0.5)
+    lazy.blend(ColumnCounts(np.array([0]), np.array([[1.0]]), 2), 0.5)
     for look in (lambda: table.take(np.array([1])), lambda: np.asarray(table)):
         with pytest.raises(LearnerError, match="out of date"):
             look()
@@ -161,7 +243,7 @@ def test_a_table_says_when_it_is_out_of_date(word):
 def test_draws_masks_and_ties_come_dense():
     family = Columns((2, 2), 0.7)
     lazy = family.running()
-    lazy.blend(ColumnCounts(np.array([1]), np.array([[1.0, 2.0]])), 0.5)
+    lazy.blend(ColumnCounts(np.array([1]), np.array([[1.0, 2.0]]), 2), 0.5)
     drawn = lazy.params("draw", family.uniform(), rng(3))
     expected = family.draw(np.array([[0.0, 0.5], [0.0, 1.0]]), family.uniform(), rng(3))
     assert np.array_equal(drawn, expected)

@@ -15,7 +15,15 @@ import numpy as np
 
 from softcount.core.errors import StartError
 from softcount.core.parameters import reshape_start
-from softcount.core.types import Array, BoolArray, Counts, Params, SparseCounts, Update
+from softcount.core.types import (
+    Array,
+    BoolArray,
+    ColumnCounts,
+    Counts,
+    Params,
+    SparseCounts,
+    Update,
+)
 
 
 class Family(ABC):
@@ -155,6 +163,8 @@ class CountAverage:
         self.sum *= 1.0 - eta
         if isinstance(batch, SparseCounts):
             self.sum.reshape(-1)[batch.index] += eta * batch.value
+        elif isinstance(batch, ColumnCounts):
+            self.sum[:, batch.columns] += eta * batch.value.T
         else:
             self.sum += eta * batch
 

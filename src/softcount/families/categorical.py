@@ -33,6 +33,7 @@ from softcount.core.errors import LearnerError
 from softcount.core.types import (
     Array,
     BoolArray,
+    ColumnCounts,
     Counts,
     FloatArray,
     IntArray,
@@ -330,6 +331,9 @@ class DirichletRows(Family):
         if isinstance(counts, SparseCounts):
             flat = params if params.ndim == 1 else params.reshape(-1)  # a lazy table is 1-d
             return float(np.sum(xlogy(counts.value, flat[counts.index])))
+        if isinstance(counts, ColumnCounts):
+            table = np.asarray(params).reshape(counts.shape)
+            return float(np.sum(xlogy(counts.value, table[:, counts.columns].T)))
         return float(np.sum(xlogy(counts, np.asarray(params))))
 
     # geometry
@@ -472,6 +476,7 @@ class LazyAverage(CountAverage):
                 value = np.where(self.family.mask[index], value, 0.0)
             np.add.at(self.totals, self.rows_of(index), value)
         else:
+            batch = np.asarray(batch).reshape(self.sum.shape)
             self.sum += factor * batch
             self.totals += factor * row_sums(self.family.supported(batch), self.family.indptr)
         self.version += 1

@@ -7,27 +7,17 @@ computed only for the columns requested. (`LazyAverage` does the same entry by e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import digamma
 
-from softcount.core.types import Array
+from softcount.core.types import Array, ColumnCounts
 from softcount.families.base import CountAverage
 from softcount.families.categorical import SMALLEST_SCALE, Categorical, LazyAverage, LazyTable
 from softcount.kernels.jit import njit
 
-
-@dataclass(frozen=True, eq=False)
-class ColumnCounts:
-    """Counts of some columns of a table, (columns, rows); all others are zero."""
-
-    columns: Array
-    value: Array
-
-    def __mul__(self, factor: float) -> ColumnCounts:
-        return ColumnCounts(self.columns, self.value * factor)
+__all__ = ["ColumnAverage", "ColumnCounts", "Columns", "LazyColumns", "take_columns"]
 
 
 class Columns(Categorical):
@@ -35,7 +25,7 @@ class Columns(Categorical):
 
     >>> table = Columns((1, 3), prior=2.0)
     >>> average, rng = table.running(), np.random.default_rng(0)
-    >>> average.blend(ColumnCounts(np.array([2]), np.array([[4.0]])), eta=0.5)
+    >>> average.blend(ColumnCounts(np.array([2]), np.array([[4.0]]), 3), eta=0.5)
     >>> params = average.params("maximise", table.uniform(), rng)
     >>> take_columns(params, np.array([0, 2]))
     array([[0.2],

@@ -188,7 +188,7 @@ def _counts_of(counts: Counts, block: _Block) -> Counts:
         return SparseCounts(
             counts.index[begin:end] - block.entries.start, counts.value[begin:end], size
         )
-    return counts[block.entries]
+    return np.asarray(counts)[block.entries]
 
 
 LEFT = 1e-6

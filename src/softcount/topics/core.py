@@ -256,7 +256,7 @@ class TopicCore(Model):
         if shard.own_words is None:
             counts = np.ascontiguousarray(of_words.T)
         elif isinstance(params["topics"], LazyColumns):
-            counts = ColumnCounts(shard.own_words, of_words)
+            counts = ColumnCounts(shard.own_words, of_words, self.topics.shape[1])
         else:
             counts = self.topics.zeros()
             counts[:, shard.own_words] = of_words.T
