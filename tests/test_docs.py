@@ -15,6 +15,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -73,7 +74,9 @@ def test_there_is_something_to_check() -> None:
 def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
-    names: dict[str, Any] = {"__name__": "page"}
+    module = ModuleType("page")  # classes of a page can be pickled, as those of a file can
+    monkeypatch.setitem(sys.modules, "page", module)
+    names = vars(module)
     for block in blocks(page):
         if "import matplotlib" not in block or find_spec("matplotlib"):
             run(block, page.name, names)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,10 @@ import pytest
 
 from softcount.core.laws import LAWS, LawError, check_model
 from softcount.core.model import Model
+from softcount.core.pickling import PickledWithoutCaches
 from softcount.core.types import EStep, Stats
 from softcount.families import Categorical, Gaussian
-from tests.oracles.bags_mixture import DATA, Bags, Estimator, K, Mixture, V
+from tests.oracles.bags_mixture import DATA, BagCorpus, Bags, Estimator, K, Mixture, V
 
 
 def broken(core: Any, **options: Any) -> set[str]:
@@ -169,6 +172,96 @@ class TemperAlways(Mixture):
         return super().expect(params, shard, replace(how, temper=0.9 * how.temper), local)
 
 
+class SamplesByShard(Mixture):
+    """Draws from one stream for each shard, so that they depend on the cut."""
+
+    def weights(self, joint: np.ndarray, shard: Bags, how: EStep) -> np.ndarray:
+        self.rng = np.random.default_rng((how.stream, int(shard.number[0])))
+        return super().weights(joint, shard, how)
+
+    def draws(self, chances: np.ndarray, number: int, how: EStep) -> np.ndarray:
+        return self.rng.multinomial(how.samples, chances) / how.samples
+
+
+class Pile(np.ndarray):
+    """Counts that are added in place."""
+
+    def __add__(self, other: Any) -> Any:
+        self += other
+        return self
+
+
+class AddsInPlace(Mixture):
+    def expect(self, *args: Any, **options: Any) -> Stats:
+        stats = super().expect(*args, **options)
+        return replace(stats, counts={n: c.view(Pile) for n, c in stats.counts.items()})
+
+
+class Drifting(np.ndarray):
+    """Counts whose sum depends on how often something was added."""
+
+    ticks = itertools.count()
+
+    def __add__(self, other: Any) -> Any:
+        total = np.asarray(self) + np.asarray(other)
+        return (total * (1.0 + 1e-14 * (next(self.ticks) % 5))).view(Drifting)
+
+
+class DriftsInSums(Mixture):
+    def expect(self, *args: Any, **options: Any) -> Stats:
+        stats = super().expect(*args, **options)
+        return replace(stats, counts={n: c.view(Drifting) for n, c in stats.counts.items()})
+
+
+class HasALambda(Mixture):
+    def __init__(self) -> None:
+        super().__init__()
+        self.settings = {"link": [np.log, lambda x: x]}
+
+
+class HasALock(Mixture):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock = threading.Lock()
+
+
+class CountsCannotBeSent(Mixture):
+    def expect(self, *args: Any, **options: Any) -> Stats:
+        return replace(super().expect(*args, **options), local=lambda: None)
+
+
+class ForgetsWhatItNeeds(Mixture):
+    """Its pickle leaves out a number that the E-step uses."""
+
+    scale = 1.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = 1.0 + 2**-50
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"families": self.families}
+
+    def expect(self, *args: Any, **options: Any) -> Stats:
+        stats = super().expect(*args, **options)
+        return replace(stats, score=stats.score * self.scale)
+
+
+class CannotBeRead(Mixture):
+    def __reduce__(self) -> Any:
+        return type(self), ("one argument too many",)
+
+
+class Caches(PickledWithoutCaches, Mixture):
+    @cached_property
+    def lock(self) -> Any:
+        return threading.Lock()
+
+    def expect(self, *args: Any, **options: Any) -> Stats:
+        with self.lock:
+            return super().expect(*args, **options)
+
+
 class BackwardsMaximise(Categorical):
     def maximise(self, counts: Any, old: Any, rng: Any) -> Any:
         return super().maximise(np.asarray(counts)[:, ::-1], old, rng)
@@ -202,6 +295,16 @@ FAULTS = [
     (TemperIgnored, "tempering"),
     (TemperAlways, "Fisher's identity"),
     (FallsInEM, "soft EM never falls"),
+    (SamplesByShard, "many shards are one"),
+    (OneShardOnly, "many shards are one"),
+    (Remembers, "many shards are one"),
+    (AddsInPlace, "many shards are one"),
+    (DriftsInSums, "many shards are one"),
+    (HasALambda, "it can be pickled"),
+    (HasALock, "it can be pickled"),
+    (CountsCannotBeSent, "it can be pickled"),
+    (ForgetsWhatItNeeds, "it can be pickled"),
+    (CannotBeRead, "it can be pickled"),
 ]
 
 
@@ -209,6 +312,82 @@ FAULTS = [
 @pytest.mark.parametrize(("fault", "law"), FAULTS, ids=lambda x: getattr(x, "__name__", x))
 def test_a_fault_is_caught_by_its_law(fault: type[Mixture], law: str) -> None:
     assert law in broken(fault())
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (SamplesByShard, "draws must be seeded by the stream and the item's number"),
+        (AddsInPlace, "of a shard is changed when it is added to that of another"),
+        (DriftsInSums, "depends on which shards are added first"),
+        (Remembers, "of one shard depends on what was computed before"),
+        (HasALambda, r"core\.settings\['link'\]\[1\] is a lambda, or a function defined inside"),
+        (HasALock, r"core\.lock, a lock, cannot be pickled .* leave it out in __getstate__"),
+        (CountsCannotBeSent, r"stats\.local is a lambda"),
+        (ForgetsWhatItNeeds, "score .* differs after pickling: what a pickle leaves out"),
+        (CannotBeRead, "core can be pickled, but not read again: TypeError"),
+    ],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
+def test_what_is_broken_is_said_in_words(fault: type[Mixture], words: str) -> None:
+    with pytest.raises(LawError, match=words):
+        check_model(Estimator(fault()), DATA).raise_if_failed()
+
+
+def test_a_class_inside_a_function_cannot_be_sent() -> None:
+    class Local(Mixture):
+        pass
+
+    (law,) = check_model(Estimator(Local()), DATA).failed
+    assert law.name == "it can be pickled"
+    assert "Local is defined inside a function; define it at the top level" in law.detail
+
+
+class Shard(Bags):
+    """A shard that holds on to an open file, like one that reads its items from it."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "file":
+            raise AttributeError(name)
+        vars(self)["file"] = Path(__file__).open()  # noqa: SIM115 (it is meant to stay)
+        return vars(self)["file"]
+
+
+class ReadsFromAFile(Mixture):
+    def expect(self, params: Any, shard: Any, *args: Any, **options: Any) -> Stats:
+        assert shard.file
+        return super().expect(params, shard, *args, **options)
+
+
+class FileCorpus(BagCorpus):
+    def shards(self, batch_size: int | None, seed: int) -> Any:
+        return [Shard(each.words, each.number) for each in super().shards(batch_size, seed)]
+
+
+class ReadsFiles(Estimator):
+    def _bind(self, data: np.ndarray) -> Any:
+        return self.core, FileCorpus(data)
+
+
+@pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+def test_a_shard_that_cannot_be_sent_is_named() -> None:
+    (law,) = check_model(ReadsFiles(ReadsFromAFile()), DATA).failed
+    assert law.name == "it can be pickled"
+    assert law.detail.startswith("shards[0].file, a TextIOWrapper, cannot be pickled")
+
+
+def test_caches_need_not_be_sent() -> None:
+    report = check_model(Estimator(Caches()), DATA)
+    report.raise_if_failed()
+    assert "3 shards" in str(report)
+
+
+def test_one_item_is_not_many_shards() -> None:
+    report = check_model(Estimator(Mixture()), DATA[:1])
+    report.raise_if_failed()
+    assert "many shards are one" not in [law.name for law in report]
 
 
 def test_order_of_adding_up_is_caught() -> None:
@@ -229,10 +408,11 @@ def test_order_of_adding_up_is_caught() -> None:
 # what cannot be checked is left out
 
 
-def test_a_model_without_totals_is_not_asked_for_them() -> None:
-    class Silent(Mixture):
-        totals = Model.totals
+class Silent(Mixture):
+    totals = Model.totals
 
+
+def test_a_model_without_totals_is_not_asked_for_them() -> None:
     report = check_model(Estimator(Silent()), DATA)
     report.raise_if_failed()
     assert "posteriors are normalised" not in [law.name for law in report]

@@ -180,12 +180,14 @@ def test_topics_all_alike_are_stuck() -> None:
 
 
 @pytest.mark.parametrize("cut", [1 << 17, 7])
-def test_shards_and_threads_change_nothing(cut: int) -> None:
+def test_shards_and_threads_change_nothing(cut: int, monkeypatch: pytest.MonkeyPatch) -> None:
     bags = Bags.of(corpus(3))
+    whole = learned(3, TemperedEM(max_iter=30))[1]
+    monkeypatch.setattr("softcount.text.bags.MOST_DOCUMENTS", cut)
     runs = [
         fit(
             core(),
-            TopicDocuments(bags, cut=cut, held_out=0.1),
+            TopicDocuments(bags, held_out=0.1),
             TemperedEM(max_iter=30),
             sc.Local(threads=threads),
             init=random_start(core()),
@@ -193,7 +195,6 @@ def test_shards_and_threads_change_nothing(cut: int) -> None:
         for threads in (1, 3)
     ]
     assert runs[0].params["topics"].tobytes() == runs[1].params["topics"].tobytes()
-    whole = learned(3, TemperedEM(max_iter=30))[1]
     assert runs[0].trace.held_out == pytest.approx(whole.trace.held_out, rel=1e-6)
 
 

@@ -14,7 +14,8 @@ from scipy.special import gammaln, logsumexp
 from scipy.stats import multivariate_normal
 
 import softcount as sc
-from softcount.mixture.core import PointEmission
+from softcount.mixture import data
+from softcount.text import bags
 
 Array = np.ndarray
 
@@ -135,7 +136,8 @@ def test_collapsed_gibbs_is_for_words(model: str) -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_the_number_of_threads_changes_no_bit(model: str, monkeypatch: Any) -> None:
-    monkeypatch.setattr(PointEmission, "cut", 7)  # some shards, also of so few points
+    monkeypatch.setattr(data, "MOST_POINTS", 7)  # some shards, also of so few items
+    monkeypatch.setattr(bags, "MOST_DOCUMENTS", 7)
     learners: list[Any] = [sc.EM(max_iter=5), sc.VariationalBayes(max_iter=5)]
     learners += [sc.Gibbs(max_iter=4, n_init=2), sc.StochasticVB(max_iter=2, batch_size=8)]
     if model in WORD_MODELS:

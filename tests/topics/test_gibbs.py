@@ -777,10 +777,13 @@ def test_an_archive_is_as_good_as_memory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [7, 100])
-def test_however_documents_are_cut_all_are_sampled(cut: int) -> None:
+def test_however_documents_are_cut_all_are_sampled(
+    cut: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("softcount.text.bags.MOST_DOCUMENTS", cut)
     core = core_of(3, 40, np.full(3, 0.1), 0.01)
     labels = [d % 3 if d % 2 else -1 for d in range(60)]
-    corpus = TopicDocuments(Bags.of(X[:60]), read_labels(labels, 60, 3), cut=cut)
+    corpus = TopicDocuments(Bags.of(X[:60]), read_labels(labels, 60, 3))
     learner = sc.CollapsedGibbs(max_iter=5)
     found = fit(core, corpus, learner, init={"topics": core.topics.random(RNG)})
     tokens = float(X[:60].sum())

@@ -819,6 +819,7 @@ class GibbsAlignmentCore(AgreementCore):
         threads: int,
     ) -> None:
         super().__init__(core.name, core.forward, core.backward, agree=False)
+        self.averages_draws = True
         self.entropy_of = ()  # tables are made only on request, so there is no entropy to trace
         self.chains, self.to_params, self.threads = chains, to_params, threads
 

@@ -28,6 +28,9 @@ class Confusions(Categorical):
         super().__init__((n_annotators * n_classes, n_classes), prior)
         self.of_annotators = (n_annotators, n_classes, n_classes)
 
+    def __reduce__(self) -> tuple[Any, ...]:  # rows are many, and all the same
+        return type(self), (*self.of_annotators[:2], self.alpha)
+
     def alike(self, params: FloatArray) -> bool | None:
         if self.of_annotators[1] < 2:
             return None
@@ -58,7 +61,7 @@ class Voting(BagEmission):
 
     def counts(self, x: Bags, shares: FloatArray, threads: int) -> FloatArray:
         A, K, L = self.family.of_annotators
-        by_class = super().counts(x, shares, threads).reshape(K, A, L)
+        by_class = np.asarray(super().counts(x, shares, threads)).reshape(K, A, L)
         return np.ascontiguousarray(by_class.transpose(1, 0, 2)).reshape(A * K, L)
 
     def generate(

@@ -139,7 +139,7 @@ class Annotators(AnnotatorsParameters, Mixture):
             numbers = find_places(known.classes.tolist(), self.classes_.tolist())
             of_items = np.append(numbers, UNKNOWN)[known.numbers]
             constraints = Labels(self.classes_, of_items).restrict(1, np.ones(len(x)))
-        return core, VotedItems(x, constraints, core.emission.cut, self.items_)
+        return core, VotedItems(x, constraints, self.items_)
 
     def observe(self, X: Any, *, first: bool = False) -> Bags:
         return self._bags(read_votes(X, self.annotators_.tolist()))
@@ -211,7 +211,7 @@ class Annotators(AnnotatorsParameters, Mixture):
 
     def _warn_of_switch(self, corpus: Items) -> None:
         """Warn if a permutation of the labels agrees better with the votes than the labels do."""
-        table = self.core_.counts(corpus.x, self.proba_)["confusion"]
+        table = np.asarray(self.core_.counts(corpus.x, self.proba_)["confusion"])
         said = table.reshape(self.confusion_.shape).sum(axis=0)
         true, best = linear_sum_assignment(said, maximize=True)
         if said[true, best].sum() <= 1.001 * np.trace(said):

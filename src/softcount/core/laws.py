@@ -10,12 +10,14 @@ A law is a function of a `Bench`: it returns the figures that show that it holds
 from __future__ import annotations
 
 import inspect
+import pickle
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,7 @@ import numpy as np
 from softcount.core.errors import LearnerError, SoftcountError
 from softcount.core.theory import decompose
 from softcount.core.types import Array, EStep, Params, Stats
-from softcount.engines import Local
+from softcount.engines.local import Local, tree_sum
 from softcount.families import Categorical, SparseCategorical
 from softcount.learners.schedules import expected_log
 
@@ -32,6 +34,9 @@ STEP = 1e-4
 
 STREAMS, SAMPLES = 40, 10
 """Number of independent sampled E-steps, and of draws in each."""
+
+PARTS = 7
+"""A corpus is cut into at least this many shards, if it has as many items."""
 
 
 class BrokenError(Exception):
@@ -326,19 +331,155 @@ def samples_agree(bench: Bench) -> str:
 
 def shards_add_up(bench: Bench) -> str:
     """However the corpus is cut into shards, their sum is the same."""
-    whole = bench.expect()
     cut = replace(bench, shards=bench.corpus.shards(2, bench.seed))
-    parts = cut.expect()
-    worst = 0.0
-    for name in (*whole.counts, "log_likelihood", "score", "items", "tokens"):
-        if name in whole.counts:
-            a, b = np.asarray(parts.counts[name]), np.asarray(whole.counts[name])
-        else:
-            a, b = np.asarray(getattr(parts, name)), np.asarray(getattr(whole, name))
+    name, apart = _distance(cut.expect(), bench.expect())
+    _check(apart <= 1e-9, f"{name} differs by {apart:.3g} of its size")
+    return f"{len(bench.shards)} or {len(cut.shards)} shards, within {apart:.1g}"
+
+
+def _distance(left: Stats, right: Stats) -> tuple[str, float]:
+    """Return the figure in which two E-steps differ most, and by which fraction of its size."""
+    worst = "", 0.0
+    for name in (*right.counts, "log_likelihood", "score", "items", "tokens"):
+        a, b = (
+            np.asarray(stats.counts[name] if name in right.counts else getattr(stats, name))
+            for stats in (left, right)
+        )
+        _check(a.shape == b.shape, f"{name} has the shape {a.shape}, and in other shards {b.shape}")
         apart = np.max(np.abs(a - b), initial=0.0, where=a != b)
-        worst = max(worst, float(apart / (1.0 + np.max(np.abs(b), initial=0.0))))
-        _check(worst <= 1e-9, f"{name} differs by {worst:.3g} of its size")
-    return f"{len(bench.shards)} or {len(cut.shards)} shards, within {worst:.1g}"
+        worst = max(
+            worst, (name, float(apart / (1.0 + np.max(np.abs(b), initial=0.0)))), key=lambda w: w[1]
+        )
+    return worst
+
+
+def many_shards_are_one(bench: Bench) -> str | None:
+    """The sum over several shards is the E-step over all items at once, drawn values included.
+
+    Each shard alone gives the same bits, whatever was computed before; and so does their sum,
+    whichever blocks of 2^k neighbours are added up first, by this process or by another.
+    """
+    n = len(bench.corpus)
+    shards = bench.corpus.shards(max(1, n // PARTS), bench.seed)
+    if len(shards) < 2:
+        return None
+    together, worst = bench.corpus.shards(n, bench.seed), 0.0
+    for fill in ("soft", "hard", "sample"):
+        how = EStep(fill=fill, stream=bench.seed)
+        parts = [bench.core.expect(bench.params, shard, how) for shard in shards]
+        bench.expect(bench.random(6), how)
+        for number in reversed(range(len(shards))):
+            odd = _same_bits(parts[number], bench.core.expect(bench.params, shards[number], how))
+            _check(
+                odd is None,
+                f"{odd} ({fill}) of one shard depends on what was computed before: an E-step may "
+                "read its arguments alone",
+            )
+        before = [_freeze(stats) for stats in parts]
+        total = tree_sum(parts)
+        for stats, frozen in zip(parts, before, strict=True):
+            odd = _same_bits(stats, frozen)
+            _check(
+                odd is None,
+                f"{odd} ({fill}) of a shard is changed when it is added to that of another: adding "
+                "must return new counts",
+            )
+        for size in (2, 4):
+            blocks = [tree_sum(parts[i : i + size]) for i in range(0, len(parts), size)]
+            odd = _same_bits(total, tree_sum(blocks))
+            _check(odd is None, f"{odd} ({fill}) depends on which shards are added first")
+        whole = tree_sum(bench.core.expect(bench.params, shard, how) for shard in together)
+        name, apart = _distance(total, whole)
+        worst = max(worst, apart)
+        why = ": draws must be seeded by the stream and the item's number" * (fill == "sample")
+        _check(
+            apart <= 1e-9,
+            f"{name} ({fill}) of {len(shards)} shards differs by {apart:.3g} of its size from that "
+            f"of all items at once{why}",
+        )
+    return f"{len(shards)} shards, within {worst:.1g}"
+
+
+def _freeze(stats: Stats) -> Stats:
+    """Return a copy that does not share its counts."""
+    return replace(stats, counts={n: np.array(np.asarray(c)) for n, c in stats.counts.items()})
+
+
+def can_be_pickled(bench: Bench) -> str:
+    """Core, shards and counts can be sent to another process, with the same bits afterwards."""
+    core = _send(bench.core, "core")
+    params = _send(dict(bench.params), "params")
+    for number, shard in enumerate(bench.shards):
+        received = _send(shard, f"shards[{number}]")
+        for how in (EStep(), EStep(fill="hard"), EStep(fill="sample", stream=bench.seed)):
+            here = bench.core.expect(bench.params, shard, how)
+            there = _send(core.expect(params, received, how), "stats")
+            odd = _same_bits(here, there)
+            _check(
+                odd is None,
+                f"{odd} ({how.fill}) differs after pickling: what a pickle leaves out, the E-step "
+                "must be able to compute again",
+            )
+    sizes = [len(pickle.dumps(shard)) for shard in bench.shards]
+    return f"core {len(pickle.dumps(bench.core)):,} bytes, {len(sizes)} shards {sum(sizes):,} bytes"
+
+
+def _send(value: Any, name: str) -> Any:
+    """Return a copy of a value, made from its pickle."""
+    try:
+        sent = pickle.dumps(value)
+    except Exception as error:
+        raise BrokenError(_find_obstacle(value, name, error)) from error
+    try:
+        return pickle.loads(sent)
+    except Exception as error:
+        raise BrokenError(
+            f"{name} can be pickled, but not read again: {type(error).__name__}: {error}; define "
+            "__getstate__ and __setstate__, or __reduce__, so that they fit together"
+        ) from error
+
+
+def _find_obstacle(value: Any, name: str, error: Exception) -> str:
+    """Say which part of a value cannot be pickled, and what to do about it."""
+    seen: set[int] = set()
+    while id(value) not in seen:
+        seen.add(id(value))
+        for part_name, part in _list_parts(value, name):
+            try:
+                pickle.dumps(part)
+            except Exception as of_part:
+                value, name, error = part, part_name, of_part
+                break
+    inside = "<locals>" in type(value).__qualname__
+    if isinstance(value, FunctionType | type) and "<" in value.__qualname__:
+        what = "class" if isinstance(value, type) else "function"
+        kind = f"a lambda, or a {what} defined inside another function"
+        return f"{name} is {kind}, and cannot be pickled: define it at the top level of a module"
+    if inside:
+        return (
+            f"{name} cannot be pickled: its class {type(value).__qualname__} is defined inside a "
+            "function; define it at the top level of a module"
+        )
+    return (
+        f"{name}, a {type(value).__name__}, cannot be pickled ({error}): leave it out in "
+        "__getstate__ and make it again when it is needed, as PickledWithoutCaches does for "
+        "cached properties"
+    )
+
+
+def _list_parts(value: Any, name: str) -> Iterable[tuple[str, Any]]:
+    """List what a value is made of, with the names by which its parts are found."""
+    if isinstance(value, Mapping):
+        yield from ((f"{name}[{key!r}]", part) for key, part in value.items())
+        yield from ((f"a key of {name}", key) for key in value)
+    elif isinstance(value, list | tuple | set | frozenset):
+        yield from ((f"{name}[{number}]", part) for number, part in enumerate(value))
+    elif not isinstance(value, type | FunctionType):
+        state = getattr(value, "__dict__", {})
+        if type(value).__getstate__ is not object.__getstate__:
+            state = value.__getstate__()
+        if isinstance(state, Mapping):
+            yield from ((f"{name}.{attribute}", part) for attribute, part in state.items())
 
 
 def threads_do_not_matter(bench: Bench) -> str:
@@ -404,6 +545,8 @@ LAWS: dict[str, Callable[[Bench], str | None]] = {
     "threads do not matter": threads_do_not_matter,
     "expect is pure": expect_is_pure,
     "tempering": tempering_flattens,
+    "many shards are one": many_shards_are_one,
+    "it can be pickled": can_be_pickled,
 }
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.special import xlogy
 
 from softcount.core.errors import LearnerError
+from softcount.core.pickling import PickledWithoutCaches
 from softcount.core.types import Array, Counts, SparseCounts
 from softcount.families.base import Family
 from softcount.families.rows import check_indptr, log_softmax, row_sums, rows_alike
@@ -16,7 +18,7 @@ from softcount.families.rows import check_indptr, log_softmax, row_sums, rows_al
 START_SPREAD = 0.5
 
 
-class LogLinear(Family):
+class LogLinear(PickledWithoutCaches, Family):
     """Rows θ_e ∝ exp(w · f(e)), normalised within each row, with w ~ N(0, I / l2).
 
     ``indptr`` borders the rows as in `SparseCategorical`; ``features`` is a sparse (entries,
@@ -50,7 +52,10 @@ class LogLinear(Family):
             raise LearnerError(f"l2 is {l2}", hint="l2 is the precision of the weights, 0 or more")
         self.l2, self.max_steps = float(l2), max_steps
         self.n_free = self.n_features
-        self._transposed = self.features.T.tocsr()
+
+    @cached_property
+    def _transposed(self) -> csr_matrix:
+        return self.features.T.tocsr()
 
     def table(self, params: Array) -> Array:
         """θ, one number per entry."""

@@ -72,7 +72,7 @@ class Mixture(store.SaveableTables, Estimator, BaseEstimator):  # type: ignore[m
     # learning
     def _bind_more(self, core: MixtureCore, X: Any) -> Items:
         x = self.observe(X, first=False)
-        return Items(x, ClassConstraints.nothing(len(x), core.n_classes), core.emission.cut)
+        return Items(x, ClassConstraints.nothing(len(x), core.n_classes))
 
     def _check_weights(self, sample_weight: Any, x: Observations) -> FloatArray | None:
         """Return valid sample weights, (items,); None if not given."""
@@ -125,8 +125,12 @@ class Mixture(store.SaveableTables, Estimator, BaseEstimator):  # type: ignore[m
         return self.observe(X, first=False)
 
     def _joint(self, x: Observations, floor: float = FLOOR) -> FloatArray:
-        """Return log p(class, item), (items, classes)."""
-        return self.core_.joint(self.raw_params_, x, floor=floor)
+        """Return log p(class, item), (items, classes), computed shard by shard."""
+        out = np.empty((len(x), self.core_.n_classes))
+        for first, last in x.cut():
+            part = x if last - first == len(x) else x.part(first, last)
+            out[first:last] = self.core_.joint(self.raw_params_, part, floor=floor)
+        return out
 
     def _infer(self, x: Observations, floor: float = FLOOR) -> tuple[FloatArray, FloatArray]:
         """Return p(class | item), (items, classes), and log p(item), (items,)."""
@@ -223,7 +227,7 @@ class Clusterer(
         x = self.preprocess(x, weights)
         core = self.make_core(x, weights)
         known = ClassConstraints.nothing(len(x), core.n_classes, weights)
-        return core, Items(x, known, core.emission.cut)
+        return core, Items(x, known)
 
     def _after_fit(self, corpus: Items) -> None:
         self.labels_ = self._joint(corpus.x).argmax(axis=1)

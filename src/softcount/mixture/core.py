@@ -15,7 +15,16 @@ from softcount.core.errors import DataError, LearnerError, StartError
 from softcount.core.estimate import COPIES, NUMBER, Estimate, count_bytes, make_estimate, n_entries
 from softcount.core.model import Model, check_possible
 from softcount.core.parameters import reshape_start
-from softcount.core.types import Array, Counts, EStep, FloatArray, IntArray, Params, Stats
+from softcount.core.types import (
+    Array,
+    ColumnCounts,
+    Counts,
+    EStep,
+    FloatArray,
+    IntArray,
+    Params,
+    Stats,
+)
 from softcount.families import Categorical, Gaussian, StickBreaking
 from softcount.families.base import Family
 from softcount.families.gaussian import BLOCK, FullCovariance
@@ -84,16 +93,14 @@ class MixtureCore(Model):
             if responsibilities is None:
                 responsibilities = np.zeros_like(joint)
             responsibilities[group.rows] += filled
-        counts: dict[str, FloatArray] = {}
+        counts: dict[str, Counts] = {}
         if not how.score_only and responsibilities is not None:
             counts = self.counts(shard.x, responsibilities, how.threads)
         tokens = self.emission.tokens(shard.x, shard.known.weights)
         magnitude = self.emission.magnitude(params[self.emission.table], shard)
         return Stats(counts, log_likelihood, score, items, tokens, magnitude=magnitude)
 
-    def counts(
-        self, x: Any, responsibilities: FloatArray, threads: int = 1
-    ) -> dict[str, FloatArray]:
+    def counts(self, x: Any, responsibilities: FloatArray, threads: int = 1) -> dict[str, Counts]:
         """Return the sufficient statistics, given the responsibilities, (items, classes)."""
         return {
             "weights": np.ones((1, len(responsibilities))) @ responsibilities,
@@ -110,7 +117,7 @@ class MixtureCore(Model):
         n, K, x = len(corpus), self.n_classes, corpus.x
         work, parts = self.emission.needs(x)
         # posteriors of the shards in progress, and those of all items at the end
-        in_progress = min(n, 3 * self.emission.cut)
+        in_progress = min(n, 3 * max(last - first for first, last in x.cut()))
         posteriors = NUMBER * K * (3.0 * in_progress + n)
         tokens = self.emission.tokens(x, corpus.known.weights)
         needed = make_estimate(n, tokens, work + 4.0 * n * K, data=count_bytes(corpus))
@@ -237,8 +244,6 @@ class Emission(ABC):
     """Class-conditional distribution p(x | k), of one kind for all classes."""
 
     threads_inside = True
-    cut = 1 << 17
-    """Number of items per shard."""
     table = "words"
     """Name of the family's parameter table."""
     family: Family
@@ -250,7 +255,7 @@ class Emission(ABC):
         """Return log π_k + log p(x_d | k), (items, classes); no probability below ``floor``."""
 
     @abstractmethod
-    def counts(self, x: Any, responsibilities: FloatArray, threads: int) -> FloatArray:
+    def counts(self, x: Any, responsibilities: FloatArray, threads: int) -> Counts:
         """Return the sufficient statistics, given the responsibilities r_dk, (items, classes)."""
 
     @abstractmethod
@@ -289,10 +294,15 @@ class BagEmission(Emission):
     def joint(
         self, params: Array, x: Bags, log_weights: FloatArray, threads: int, floor: float
     ) -> FloatArray:
-        return _sums(x, _log(np.ascontiguousarray(params.T), floor), log_weights, threads)
+        _check_words(x, params.shape[1])
+        words = params.T if x.own_words is None else np.take(params, x.own_words, axis=1).T
+        return _sums(x.own, _log(np.ascontiguousarray(words), floor), log_weights, threads)
 
-    def counts(self, x: Bags, responsibilities: FloatArray, threads: int) -> FloatArray:
-        return np.ascontiguousarray(word_counts(x, responsibilities, threads).T)
+    def counts(self, x: Bags, responsibilities: FloatArray, threads: int) -> Counts:
+        counts = word_counts(x.own, responsibilities, threads)
+        if x.own_words is None:
+            return np.ascontiguousarray(counts.T)
+        return ColumnCounts(x.own_words, counts, x.n_words)
 
     def tokens(self, x: Bags, weights: FloatArray) -> float:
         return float(weights @ x.lengths)
@@ -327,13 +337,17 @@ def _estimate_needs(
     return work, {"tables": copies * NUMBER * entries, "steps": 12.0 * nnz}
 
 
-def _sums(x: Bags, weights: FloatArray, offsets: FloatArray, threads: int) -> FloatArray:
-    """Return offset_k + Σ_w x_dw L_wk, (documents, classes)."""
-    if x.n_words != len(weights):  # the kernel would read out of bounds
+def _check_words(x: Bags, n_words: int) -> None:
+    """Raise a `DataError` if the data have other words than the model: kernels do not check."""
+    if x.n_words != n_words:
         raise DataError(
-            f"the data have {x.n_words} words, the model {len(weights)}",
+            f"the data have {x.n_words} words, the model {n_words}",
             "give counts with the columns of the training data",
         )
+
+
+def _sums(x: Bags, weights: FloatArray, offsets: FloatArray, threads: int) -> FloatArray:
+    """Return offset_k + Σ_w x_dw L_wk, (documents, classes)."""
     out = np.tile(offsets, (len(x), 1))
     over_rows(kernels.joint, x.by_document.indptr, threads, x.by_document, weights, out)
     return out
@@ -361,6 +375,9 @@ class WordPresence(Categorical):
     def __init__(self, n_classes: int, n_words: int, prior: float | Array) -> None:
         super().__init__((n_classes * n_words, 2), prior)
         self.n_classes = n_classes
+
+    def __reduce__(self) -> tuple[Any, ...]:  # rows are many, and all the same
+        return type(self), (self.n_classes, self.n_rows // self.n_classes, self.alpha)
 
     def expected_log(self, counts: Counts, params: Array) -> float:
         """Return ⟨counts, log θ⟩, with tiny counts of zero-probability events taken as zero.
@@ -406,6 +423,7 @@ class PresenceEmission(Emission):
         self, params: Array, x: Bags, log_weights: FloatArray, threads: int, floor: float
     ) -> FloatArray:
         absent, present = self._probabilities(params)
+        _check_words(x, self.shape[1])
         # words that are never absent: log 0 = −inf would make the differences of logs NaN, so that
         # documents which lack such words are handled below
         certain = absent <= floor
@@ -441,7 +459,6 @@ class PointEmission(Emission):
     """Gaussian emission of points: log p(x | k) = log N(x; μ_k, Σ_k)."""
 
     threads_inside = False
-    cut = 1 << 13
     table = "points"
     family: Gaussian
 

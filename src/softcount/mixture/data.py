@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from numbers import Real
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -11,9 +12,20 @@ import numpy as np
 
 from softcount.core.bounds import within_range
 from softcount.core.errors import DataError, brief
+from softcount.core.pickling import PickledWithoutCaches
 from softcount.core.types import Array, BoolArray, FloatArray, IntArray
 from softcount.families.gaussian import CovarianceForm, FullCovariance
-from softcount.text.shards import split_items
+from softcount.text.shards import cut_by_work, split_items
+
+MOST_POINTS = 1 << 13
+"""The largest number of points in a shard: their posteriors should stay in the cache."""
+
+MOST_CELLS = 1 << 19
+"""The largest number of coordinates in a shard of points of many dimensions: 4 MB …"""
+
+POINTS_PER_DIMENSION = 8
+"""… but a shard has this many points for each dimension: with full covariances every shard also
+factorises D × D matrices, which takes as long as D / 12 points: 1 % of its time."""
 
 
 class Observations(Protocol):
@@ -24,16 +36,28 @@ class Observations(Protocol):
     def take(self, items: IntArray) -> Self:
         """Return the subset with these indices."""
 
+    def part(self, first: int, last: int) -> Self:
+        """Return the items first ≤ i < last, as views of the same arrays."""
+
+    def cut(self) -> list[tuple[int, int]]:
+        """Cut the items, in order, into shards: the first of each, and the one after its last.
+
+        The cut depends on the observations alone.
+        """
+
 
 @dataclass(frozen=True, eq=False)
-class Points:
+class Points(PickledWithoutCaches):
     """Real vectors, one per row."""
 
     x: FloatArray  # (items, dimensions)
-    _outer: dict[type[CovarianceForm], FloatArray] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.x)
+
+    @cached_property
+    def _outer(self) -> dict[type[CovarianceForm], FloatArray]:
+        return {}
 
     def outer(self, form: CovarianceForm) -> FloatArray | None:
         """Return x xᵀ in this form, computed once; None for full matrices, too large to keep."""
@@ -45,6 +69,14 @@ class Points:
 
     def take(self, items: IntArray) -> Self:
         return type(self)(self.x[items])
+
+    def part(self, first: int, last: int) -> Self:
+        return type(self)(self.x[first:last])
+
+    def cut(self) -> list[tuple[int, int]]:
+        n, D = self.x.shape
+        most = min(MOST_POINTS, max(MOST_CELLS // max(D, 1), POINTS_PER_DIMENSION * D))
+        return cut_by_work(np.ones(n), most)
 
 
 class ConstraintGroup(NamedTuple):
@@ -88,6 +120,14 @@ class ClassConstraints:
             self.lower[items], self.upper[items], self.weights[items], shares, self.groups
         )
 
+    def part(self, first: int, last: int) -> Self:
+        """Return the constraints of the items first ≤ i < last, as views of the same arrays."""
+        items = slice(first, last)
+        shares = None if self.shares is None else self.shares[items]
+        return type(self)(
+            self.lower[items], self.upper[items], self.weights[items], shares, self.groups
+        )
+
     def by_group(self) -> Iterator[ConstraintGroup]:
         """Iterate over groups of items in which each item has a single range of classes."""
         if self.shares is None or self.groups is None:
@@ -106,16 +146,19 @@ class ClassConstraints:
 
 
 @dataclass(frozen=True, eq=False)
-class MixtureShard:
+class MixtureShard(PickledWithoutCaches):
     """A shard of the corpus: item numbers, observations, and constraints."""
 
     numbers: IntArray
     x: Observations
     known: ClassConstraints
-    _moments: dict[type[CovarianceForm], FloatArray] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.numbers)
+
+    @cached_property
+    def _moments(self) -> dict[type[CovarianceForm], FloatArray]:
+        return {}
 
     def second_moments(self, form: CovarianceForm) -> FloatArray | None:
         """Return Σ w x xᵀ of points in this form, computed once; None where `Points.outer` is."""
@@ -130,11 +173,10 @@ class MixtureShard:
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """A corpus of observations (`softcount.core.model.Corpus`); ``cut``: default shard size."""
+    """A corpus of observations (`softcount.core.model.Corpus`)."""
 
     x: Observations
     known: ClassConstraints
-    cut: int
 
     def __len__(self) -> int:
         return len(self.x)
@@ -143,11 +185,17 @@ class Items:
         return f"item {number}"
 
     def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[MixtureShard]:
-        if batch_size is None and len(self) <= self.cut:
-            return [MixtureShard(np.arange(len(self)), self.x, self.known)]
+        n = len(self)
+        if batch_size is not None:
+            return [
+                MixtureShard(part, self.x.take(part), self.known.take(part))
+                for part in split_items(n, n, batch_size, seed)
+            ]
+        if len(borders := self.x.cut()) == 1:  # with what the observations have cached
+            return [MixtureShard(np.arange(n), self.x, self.known)]
         return [
-            MixtureShard(part, self.x.take(part), self.known.take(part))
-            for part in split_items(len(self), self.cut, batch_size, seed)
+            MixtureShard(np.arange(*run), self.x.part(*run), self.known.part(*run))
+            for run in borders
         ]
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
-from softcount.core.errors import LearnerError
-from softcount.core.types import FloatArray, IntArray
+from softcount.core.errors import LearnerError, StoreError
+from softcount.core.types import Array, FloatArray, IntArray
 from softcount.mixture import kernels as kernel
 from softcount.text.bags import check_whole_counts
+
+AGAIN = "restore a sampler of the same documents and settings"
+"""Hint for states of other samplers."""
 
 PRIORS = (1e-100, 1e30)
 """Smallest and largest concentration: products of a few such factors still fit into a float."""
@@ -136,6 +140,22 @@ class CollapsedMixture:
             alpha_total = alpha.sum()
         log_total = gammaln(alpha_total) - gammaln(alpha_total + sizes.sum())
         return float(log_classes + log_total + kernel.log_words(self._prior, self._state))
+
+    def state(self) -> dict[str, Array]:
+        """Return copies of all that a sweep changes; the counts follow from the classes."""
+        return {"classes": self._state.classes.copy(), "full": np.array([self.full])}
+
+    def restore(self, state: Mapping[str, Array]) -> None:
+        """Continue from what `state` returned; the same bits follow."""
+        classes, now = state["classes"], self._state
+        lower, upper = self._bags.lower, self._bags.upper
+        if classes.shape != lower.shape or not ((lower <= classes) & (classes < upper)).all():
+            raise StoreError("this is the state of a sampler of other documents", AGAIN)
+        now.classes[:] = classes
+        for counts in (now.sizes, now.totals, now.words):
+            counts[:] = 0.0
+        kernel.count_all(self._bags, now)
+        self.full = bool(state["full"][0])
 
     def counts(self) -> dict[str, FloatArray]:
         """Return the number of documents (1, K) and the word counts (K, V) of each class."""

@@ -166,7 +166,7 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
         self.classes_ = labels.classes
         self._labels = labels
         core = self.make_core(x)
-        return core, Items(x, labels.restrict(self.n_components, weights), core.emission.cut)
+        return core, Items(x, labels.restrict(self.n_components, weights))
 
     def _check_settings(self) -> None:
         super()._check_settings()

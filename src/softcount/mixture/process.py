@@ -65,7 +65,7 @@ class ClassMerger:
         self.item_weights = items.known.weights
         self.responsibilities = responsibilities.copy()
         weighted = responsibilities * self.item_weights[:, None]
-        counts = core.counts(items.x, weighted)[core.emission.table]
+        counts = np.asarray(core.counts(items.x, weighted)[core.emission.table])
         shape = single.zeros().shape
         self.tables = [table.reshape(shape) for table in np.split(counts, core.n_classes)]
         self.sizes = self.item_weights @ responsibilities

@@ -505,7 +505,7 @@ def cluster(x: FloatArray, n_classes: int, weights: FloatArray, rng: Generator) 
     """Return the class of each point by k-means, from one k-means++ start, (items,)."""
     core = spherical_core("k-means", n_classes, x.shape[1], learner=HardEM())
     known = ClassConstraints.nothing(len(x), n_classes, weights)
-    items = Items(Points(x), known, core.emission.cut)
+    items = Items(Points(x), known)
     start = params_around(core, items, kmeans_plus_plus(x, n_classes, weights, rng))
     labels: IntArray = core.joint(fit(core, items, init=start).params, items.x).argmax(axis=1)
     return labels

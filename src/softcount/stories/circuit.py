@@ -332,9 +332,9 @@ class InsideOutside:
         uses = _scratch.get("uses", shape, np.int64)
         uses[:] = 0
         uses[self.rows.roots, : wanted.shape[1]] = wanted * (how.samples if draw else 1)
-        stream = np.zeros(shape[1], np.uint64)
-        somebody = numbers.max(axis=0).astype(np.uint64)  # in every lane, for each its own stream
-        kernels.seed_streams(np.uint64(how.stream), somebody, stream)
+        stream = np.zeros(numbers.size, np.uint64)
+        items = numbers.astype(np.uint64).reshape(-1)
+        kernels.seed_streams(np.uint64(how.stream), items, stream)
         per_alternative = self.per_alternative
         kernels.descend(
             self.rows, self.leaf, self.values, draw, stream, uses, per_alternative, per_leaf

@@ -60,7 +60,6 @@ _FEW = 4  # with at least this many items of one concrete form, lanes are faster
 _MAX_LANES = 64
 _MAX_CELLS = 1 << 22  # most rows × lanes: the values of items in lockstep should stay in the cache
 _STACK = 1 << 14  # rows of small circuits that are stacked into one
-_MAX_SHARDS = 16
 _SHARD_COST = 4e6  # alternatives × lanes that make a shard worth a thread …
 _ENTRY_COST = 100  # … and this many more per table entry, as every shard carries its own counts
 
@@ -450,7 +449,7 @@ class StoryCorpus:
             ]
         )
         worthwhile = max(_SHARD_COST, _ENTRY_COST * self.support.size)
-        n_shards = int(np.clip(costs.sum() / worthwhile, 1, min(_MAX_SHARDS, len(pieces))))
+        n_shards = int(np.clip(costs.sum() / worthwhile, 1, len(pieces)))
         middle = np.cumsum(costs) - costs / 2
         shard_of = np.minimum((middle / costs.sum() * n_shards).astype(int), n_shards - 1)
         return [

@@ -408,8 +408,9 @@ def find_useful(
 
 # Single derivations of a circuit, best or drawn, from the roots down.
 #
-# They are read off what `inside` left in ``value`` and ``weight``. Draws
-# come from streams of their own, one a lane: they depend on a seed and on who is in the lane.
+# They are read off what `inside` left in ``value`` and ``weight``. Each item's draws come from a
+# stream of its own: they depend on a seed and on the item, not on who is beside it in a lane, or
+# above it in a circuit of many roots.
 
 
 @njit
@@ -432,10 +433,12 @@ def best_term(rows: CircuitRows, r: int, work: CircuitValues, b: int) -> Any:
 
 
 @njit
-def draw_term(rows: CircuitRows, r: int, work: CircuitValues, b: int, stream: IntArray) -> Any:
-    """An alternative drawn by its share of a sum."""
+def draw_term(
+    rows: CircuitRows, r: int, work: CircuitValues, b: int, stream: IntArray, before: int = 0
+) -> Any:
+    """An alternative drawn by its share of a sum; ``before``: streams before that of lane 0."""
     value, weight = work.value, work.weight
-    rest = uniform(stream, b) * value[r, b]
+    rest = uniform(stream, before + b) * value[r, b]
     last = rows.x[r]
     for a in range(rows.x[r], rows.y[r]):
         term = weight[a] * value[rows.operand[a], b]
@@ -462,11 +465,23 @@ def descend(
 
     ``uses`` comes with the number of derivations wanted in the roots' rows and zeros elsewhere: a
     row that several places of a derivation share is decided anew for every use.
-    ``stream`` has one state a lane.
+    ``stream`` has a state for each root and lane. Whatever is drawn belongs to one root: items
+    share no nodes.
     """
+    lanes = len(stream) // len(rows.roots)
+    owner = np.zeros(len(rows.kind), np.int64)
+    for root in range(len(rows.roots)):
+        owner[rows.roots[root]] = root
     for r in range(len(rows.kind) - 1, -1, -1):
         kind = rows.kind[r]
-        for b in range(uses.shape[1]):
+        if kind == PRODUCT:
+            owner[rows.x[r]] = owner[rows.y[r]] = owner[r]
+        elif kind == SCALED:
+            owner[rows.y[r]] = owner[r]
+        elif kind == SUM:
+            for a in range(rows.x[r], rows.y[r]):
+                owner[rows.operand[a]] = owner[r]
+        for b in range(lanes):
             used = uses[r, b]
             if used == 0:
                 continue
@@ -480,7 +495,7 @@ def descend(
                 uses[rows.y[r], b] += used
             elif kind == SUM and draw:
                 for _ in range(used):
-                    a = draw_term(rows, r, work, b, stream)
+                    a = draw_term(rows, r, work, b, stream, owner[r] * lanes)
                     uses[rows.operand[a], b] += 1
                     per_alternative[a] += 1.0
             elif kind == SUM:

@@ -8,7 +8,6 @@ they form the rows of a CSR matrix without further work.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from softcount.core.errors import MissingEntry, StoreError, StoryError
+from softcount.core.pickling import PickledWithoutCaches
 from softcount.core.store import Stored
 from softcount.core.types import Array, FloatArray, IntArray, Params
 
@@ -34,6 +34,9 @@ class ValueLexicon:
         self._codes: dict[Hashable, int] = {}
         self.values: list[Hashable] = []
         self.add(values)
+
+    def __reduce__(self) -> tuple[Any, ...]:  # the values alone: their order says the codes
+        return ValueLexicon, (self.values,), {"_is_frozen": self._is_frozen}
 
     def __len__(self) -> int:
         return len(self.values)
@@ -57,8 +60,8 @@ class ValueLexicon:
 
         Further data must not change a fitted model.
         """
-        frozen = copy(self)
-        frozen._is_frozen = True
+        frozen = ValueLexicon()
+        frozen._is_frozen, frozen._codes, frozen.values = True, self._codes, self.values
         return frozen
 
     def find(self, values: Iterable[Hashable]) -> IntArray:
@@ -66,15 +69,21 @@ class ValueLexicon:
         return np.array([self._codes.get(value, -1) for value in values], np.int64)
 
 
-class TrieLevel:
+class TrieLevel(PickledWithoutCaches):
     """One level of the trie: the (prefix, code) pairs that occur."""
 
     def __init__(self, keys: IntArray, radix: int, n_prefixes: int) -> None:
-        self.keys, self.radix = keys, radix
-        self._ranks: IntArray | None = None
-        if n_prefixes * radix <= _DENSE:
-            self._ranks = np.full(n_prefixes * radix, -1, np.int32)
-            self._ranks[keys] = np.arange(len(keys))
+        self.keys, self.radix, self.n_prefixes = keys, radix, n_prefixes
+
+    @cached_property
+    def _ranks(self) -> IntArray | None:
+        """The rank of every possible key, −1 if it never occurred; None if there are too many."""
+        size = self.n_prefixes * self.radix
+        if size > _DENSE:
+            return None
+        ranks = np.full(size, -1, np.int32)
+        ranks[self.keys] = np.arange(len(self.keys))
+        return ranks
 
     @classmethod
     def of(
@@ -101,7 +110,7 @@ class TrieLevel:
 
 
 @dataclass(frozen=True)
-class TableSupport:
+class TableSupport(PickledWithoutCaches):
     """The entries of one table."""
 
     name: str

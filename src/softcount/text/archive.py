@@ -21,7 +21,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate, chain, count, groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
@@ -34,8 +34,9 @@ from sklearn.feature_extraction.text import CountVectorizer
 from softcount.core.bounds import within_range
 from softcount.core.drafts import open_whole_folder
 from softcount.core.errors import DataError, StoreError, brief
+from softcount.core.pickling import PickledWithoutCaches
 from softcount.core.types import Array, IntArray
-from softcount.text.bags import Bags, Compressed
+from softcount.text.bags import Bags, Compressed, split_rows
 from softcount.text.documents import as_it_is, describe_vectorizer, restore_vectorizer
 from softcount.text.tokenise import spaces, words
 
@@ -67,18 +68,40 @@ class ArchivePart:
     The bags live as long as this part does. `Archive.shards` creates a new part on every access, so
     that a loop over parts keeps only one in memory.
 
+    Pickles and records have no words, but say which documents of which archive these are. Whoever
+    reads them must see the archive in the same folder; another archive in its place is an error.
+
+    ``folder``   the folder of the archive, an absolute path
+    ``digest``   the digest of the archive's metadata
     ``numbers``  the documents' numbers in the archive
     """
 
-    archive: Archive
+    folder: Path
+    digest: str
     numbers: IntArray
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     @cached_property
+    def archive(self) -> Archive:
+        return _reopen(self.folder, self.digest)
+
+    @cached_property
     def bags(self) -> Bags:
         return self.archive.bags(self.numbers)
+
+    def __getstate__(self) -> tuple[Path, str, IntArray | tuple[int, int]]:
+        numbers = self.numbers
+        if len(numbers) and (np.diff(numbers) == 1).all():
+            return self.folder, self.digest, (int(numbers[0]), int(numbers[-1]) + 1)
+        return self.folder, self.digest, numbers
+
+    def __setstate__(self, state: tuple[Path, str, IntArray | tuple[int, int]]) -> None:
+        folder, digest, numbers = state
+        if isinstance(numbers, tuple):
+            numbers = np.arange(*numbers)
+        vars(self).update(folder=folder, digest=digest, numbers=numbers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,11 +127,11 @@ class ArchiveParts(Sequence[ArchivePart]):
         i = self.turn[index]
         first, last = int(self.borders[i]), int(self.borders[i + 1])
         numbers = np.arange(first, last) if self.order is None else self.order[first:last]
-        return ArchivePart(self.archive, numbers)
+        return self.archive.part(numbers)
 
 
 @dataclass(frozen=True, eq=False)
-class Archive:
+class Archive(PickledWithoutCaches):
     """Counts of documents × words on disk, written once and read one shard at a time.
 
     Models learn from it as from any corpus (`softcount.core.model.Corpus`). No file is kept open,
@@ -283,6 +306,12 @@ class Archive:
         return ArchiveParts(self, borders, np.arange(len(borders) - 1), rng.permutation(n))
 
     # counts
+    def part(self, numbers: IntArray) -> ArchivePart:
+        """Return some documents, whose words are read when they are needed."""
+        part = ArchivePart(self.path.absolute(), self.facts.digest, numbers)
+        vars(part)["archive"] = self  # known already: there is no need to open it again
+        return part
+
     def bags(self, numbers: IntArray) -> Bags:
         """Read some documents, each at most once, into memory."""
         numbers = np.asarray(numbers, np.int64)
@@ -354,10 +383,29 @@ class ArchiveFacts:
     def rows(self, folder: Path) -> RowFiles:
         return RowFiles(folder, self.n_documents, self.n_words, self.n_entries, self.counts)
 
+    @cached_property
+    def digest(self) -> str:
+        """A digest of the metadata, checksums of all files among them."""
+        return _digest(self._contents())
+
+    def _contents(self) -> dict[str, Any]:
+        return {"format": FORMAT, "format_version": FORMAT_VERSION, **asdict(self)}
+
     def write(self, folder: Path) -> None:
-        facts = {"format": FORMAT, "format_version": FORMAT_VERSION, **asdict(self)}
-        facts["sha256"] = _digest(facts)
+        facts = self._contents() | {"sha256": self.digest}
         write_file(folder / META, json.dumps(facts, indent=1) + "\n")
+
+
+@lru_cache(maxsize=64)
+def _reopen(folder: Path, digest: str) -> Archive:
+    """Open the archive that a part is from, once in a process."""
+    archive = Archive.open(folder)
+    if archive.facts.digest != digest:
+        raise StoreError(
+            f"the archive in {folder} is not the one that these documents are from",
+            "put that archive back, or learn from this one from the start",
+        )
+    return archive
 
 
 def _digest(facts: Mapping[str, Any]) -> str:
@@ -635,22 +683,6 @@ def map_file(path: Path, dtype: str, size: int) -> Array:
         return np.asarray(np.memmap(path, dtype, mode="r", shape=(size,)))
     except (OSError, ValueError) as error:
         raise StoreError(f"{path} cannot be mapped: {error}", DAMAGED) from error
-
-
-def split_rows(
-    indptr: IntArray, most_entries: int, most_documents: int
-) -> Iterator[tuple[int, int]]:
-    """Split documents into runs as long as both limits allow, of at least one document.
-
-    >>> list(split_rows(np.array([0, 3, 5, 5, 20, 21]), 6, 2))
-    [(0, 2), (2, 3), (3, 4), (4, 5)]
-    """
-    first, n = 0, len(indptr) - 1
-    while first < n:
-        last = int(np.searchsorted(indptr, indptr[first] + most_entries, side="right")) - 1
-        last = min(max(last, first + 1), first + most_documents, n)
-        yield first, last
-        first = last
 
 
 # The words of a corpus and the selection of a vocabulary, with bounded memory.

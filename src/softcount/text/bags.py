@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Self
@@ -12,7 +13,19 @@ from scipy import sparse
 
 from softcount.core.bounds import MAX_COUNT, MIN_WEIGHT
 from softcount.core.errors import DataError
+from softcount.core.pickling import PickledWithoutCaches
 from softcount.core.types import FloatArray, IntArray
+
+LEAST_ENTRIES, MOST_ENTRIES = 1 << 22, 1 << 24
+"""Bounds of the number of entries (document, word) in a full shard: 50 to 200 MB."""
+
+ENTRIES_PER_WORD = 256
+"""Between these bounds, a full shard has this many entries for each word of the vocabulary. A shard
+also reads and counts each word of a table once, which takes as long as two to seven entries: with
+this many entries per word that is 1 to 3 % of the time."""
+
+MOST_DOCUMENTS = 1 << 17
+"""The largest number of documents in a shard, each of which has posteriors beside its entries."""
 
 
 class Compressed(NamedTuple):
@@ -24,7 +37,7 @@ class Compressed(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Bags:
+class Bags(PickledWithoutCaches):
     """Sparse counts, documents × words.
 
     >>> bags = Bags.of(sparse.csr_matrix([[2, 0, 1], [0, 0, 0]]))
@@ -98,9 +111,55 @@ class Bags:
         rows = self.by_document
         return np.bincount(rows.columns, rows.value, self.n_words).astype(np.float64, copy=False)
 
+    @cached_property
+    def own_words(self) -> IntArray | None:
+        """The words that occur in these documents; None if that is half of the vocabulary or more.
+
+        With few of the words, an E-step works on their columns only.
+        """
+        columns = self.by_document.columns
+        if len(columns) < self.n_words:
+            words = np.unique(columns)
+        else:  # without sorting all entries
+            occurs = np.zeros(self.n_words, np.bool_)
+            occurs[columns] = True
+            words = np.flatnonzero(occurs)
+        return words if 2 * len(words) < self.n_words else None
+
+    @property
+    def own(self) -> Bags:
+        """These bags with columns for `own_words` only; the bags themselves if these are None."""
+        return self if self.own_words is None else self._narrowed
+
+    @cached_property
+    def _narrowed(self) -> Bags:
+        assert self.own_words is not None
+        columns = np.searchsorted(self.own_words, self.by_document.columns).astype(np.int32)
+        return Bags(self.by_document._replace(columns=columns), len(self.own_words))
+
     def take(self, documents: IntArray) -> Self:
         """Return the given documents."""
         return self._of_rows(self.matrix[documents])
+
+    def part(self, first: int, last: int) -> Self:
+        """Return the documents first ≤ d < last, as views of the same arrays."""
+        rows = self.by_document
+        indptr = rows.indptr[first : last + 1]
+        entries = slice(int(indptr[0]), int(indptr[-1]))
+        own_rows = Compressed(indptr - indptr[0], rows.columns[entries], rows.value[entries])
+        return type(self)(own_rows, self.n_words)
+
+    def cut(self) -> list[tuple[int, int]]:
+        """Cut the documents, in order, into shards: the first of each, and the one after its last.
+
+        The cut depends on the documents alone.
+
+        >>> Bags.of(np.ones((3, 2))).cut()
+        [(0, 3)]
+        """
+        most = min(max(ENTRIES_PER_WORD * self.n_words, LEAST_ENTRIES), MOST_ENTRIES)
+        borders = list(split_rows(self.by_document.indptr, most, MOST_DOCUMENTS))
+        return borders or [(0, 0)]
 
     def present(self) -> Self:
         """Return the same bags with every count set to 1 (presence of words)."""
@@ -113,6 +172,22 @@ class Bags:
         factor = length / np.where(self.lengths > 0.0, self.lengths, 1.0)
         values = rows.value * np.repeat(factor, np.diff(rows.indptr))
         return type(self)(rows._replace(value=values), self.n_words)
+
+
+def split_rows(
+    indptr: IntArray, most_entries: int, most_documents: int
+) -> Iterator[tuple[int, int]]:
+    """Split documents into runs as long as both limits allow, of at least one document.
+
+    >>> list(split_rows(np.array([0, 3, 5, 5, 20, 21]), 6, 2))
+    [(0, 2), (2, 3), (3, 4), (4, 5)]
+    """
+    first, n = 0, len(indptr) - 1
+    while first < n:
+        last = int(np.searchsorted(indptr, indptr[first] + most_entries, side="right")) - 1
+        last = min(max(last, first + 1), first + most_documents, n)
+        yield first, last
+        first = last
 
 
 def _owner(rows: Any, entry: Any) -> int:

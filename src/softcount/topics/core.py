@@ -22,6 +22,7 @@ from softcount.core.parameters import reshape_start
 from softcount.core.types import (
     NOTHING_UNCOUNTED,
     BoolArray,
+    Counts,
     EStep,
     FloatArray,
     Params,
@@ -31,7 +32,7 @@ from softcount.core.types import (
 )
 from softcount.families.base import Family
 from softcount.families.categorical import SMALLEST, log_gammas
-from softcount.families.columns import ColumnCounts, Columns, LazyColumns, take_columns
+from softcount.families.columns import ColumnCounts, Columns, take_columns
 from softcount.kernels.threads import over_rows
 from softcount.kernels.vectors import WIDTH
 from softcount.learners.named import EM
@@ -250,16 +251,14 @@ class TopicCore(Model):
         n, tokens = float(len(shard)), float(shard.bags.lengths.sum())
         if how.score_only:
             return Stats({}, log_likelihood, score, n, tokens)
-        # counts of the shard's words, in the form that matches the table
+        # counts of the shard's words: of few of all words, their columns only
         of_words = sums.of_words.astype(np.float64, copy=False)
-        counts: Any
-        if shard.own_words is None:
+        counts: Counts
+        own_words = shard.bags.own_words
+        if own_words is None:
             counts = np.ascontiguousarray(of_words.T)
-        elif isinstance(params["topics"], LazyColumns):
-            counts = ColumnCounts(shard.own_words, of_words, self.topics.shape[1])
         else:
-            counts = self.topics.zeros()
-            counts[:, shard.own_words] = of_words.T
+            counts = ColumnCounts(own_words, of_words, self.topics.shape[1])
         new_rows = prior.estimate(sums.of_documents, rows, rng)
         uncounted = NOTHING_UNCOUNTED
         if how.theory:
@@ -392,9 +391,8 @@ class TopicCore(Model):
         tiny probabilities are set to 0. A factor that all topics share does not change posteriors;
         log p(words) is too large by the excess.
         """
-        words = (
-            np.asarray(table).T if shard.own_words is None else take_columns(table, shard.own_words)
-        )
+        own_words = shard.bags.own_words
+        words = np.asarray(table).T if own_words is None else take_columns(table, own_words)
         peaks = words.max(axis=1)
         rare = np.flatnonzero((peaks < RARE[self.dtype]) & (peaks > 0.0))
         if not len(rare):
@@ -402,7 +400,7 @@ class TopicCore(Model):
         lifted = np.array(words)
         lifted[rare] /= peaks[rare, None]
         return pad_topics(lifted, self.dtype), -float(
-            np.log(peaks[rare]) @ shard.own_bags.word_counts[rare]
+            np.log(peaks[rare]) @ shard.bags.own.word_counts[rare]
         )
 
     def _fill_in(
@@ -414,7 +412,7 @@ class TopicCore(Model):
         log p(words of a document).
         """
         theta, K, temper = pad_topics(rows.theta, self.dtype), self.n_topics, how.temper
-        entries, words_of = shard.own_bags.by_document, shard if words else None
+        entries, words_of = shard.bags.own.by_document, shard if words else None
         plain = how.fill == "soft" and temper == 1.0
         sums = expect_topics(entries, theta, phi, words_of if plain else None, how.threads)
         logs = attained = sums.logs

@@ -15,8 +15,9 @@ import numpy as np
 from scipy import sparse
 
 from softcount.core.errors import DataError, LearnerError, brief
+from softcount.core.pickling import PickledWithoutCaches
 from softcount.core.types import BoolArray, FloatArray, IntArray
-from softcount.text.archive import Archive
+from softcount.text.archive import Archive, ArchivePart
 from softcount.text.bags import Bags
 from softcount.text.shards import split_items
 
@@ -42,51 +43,51 @@ class EntriesByWord(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class TopicShard:
+class TopicShard(PickledWithoutCaches):
     """A shard of documents.
 
-    ``numbers``   the documents' numbers in the corpus, (documents,)
-    ``bags``      their words
-    ``allowed``   (documents, topics): False where a document is known not to have a topic; or None
-    ``held_out``  held-out words of the same documents; or None
+    ``numbers``    the documents' numbers in the corpus, (documents,)
+    ``documents``  their words, or the part of an archive that they are; that is read on first use,
+                   also by another process: the words themselves are not sent there
+    ``allowed``    (documents, topics): False where a document is known not to have a topic; or None
+    ``held_out``   held-out words of the same documents; or None
     """
 
     numbers: IntArray
-    bags: Bags
+    documents: Bags | ArchivePart
     allowed: BoolArray | None = None
     held_out: Bags | None = None
 
     def __len__(self) -> int:
         return len(self.numbers)
 
-    @cached_property
-    def own_words(self) -> IntArray | None:
-        """The words that occur in these documents; None if that is half of the vocabulary or more.
-
-        With few of the words, the E-step works on their columns only.
-        """
-        words = np.unique(self.bags.by_document.columns)
-        return words if 2 * len(words) < self.bags.n_words else None
-
-    @cached_property
-    def own_bags(self) -> Bags:
-        """The bags with columns for `own_words` only."""
-        if self.own_words is None:
-            return self.bags
-        rows = self.bags.by_document
-        columns = np.searchsorted(self.own_words, rows.columns).astype(np.int32)
-        return Bags(rows._replace(columns=columns), len(self.own_words))
+    @property
+    def bags(self) -> Bags:
+        """The words of the documents."""
+        documents = self.documents
+        return documents if isinstance(documents, Bags) else documents.bags
 
     @cached_property
     def by_word(self) -> EntriesByWord:
-        """The entries of `own_bags` by word."""
-        rows = self.own_bags.by_document
-        shape = (len(self), self.own_bags.n_words)
+        """The entries of ``bags.own`` by word."""
+        own = self.bags.own
+        rows, shape = own.by_document, (len(self), own.n_words)
         places = np.arange(len(rows.columns))
         columns = sparse.csr_matrix((places, rows.columns, rows.indptr), shape=shape).tocsc()
         return EntriesByWord(
             columns.indptr.astype(np.int64), columns.indices.astype(np.int32), columns.data
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        if isinstance(self.documents, ArchivePart):  # which has the same numbers
+            del state["numbers"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "numbers" not in state:
+            state["numbers"] = state["documents"].numbers
+        vars(self).update(state)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,13 +96,11 @@ class TopicDocuments:
 
     ``documents``  bags, or an archive, of which one shard at a time is in memory
     ``allowed``    the topics that documents may have, as returned by `read_labels`
-    ``cut``        the largest number of documents in a shard; an archive has its own shards
     ``held_out``   the proportion of words held out; ignored for an archive
     """
 
     documents: Bags | Archive
     allowed: Any = None
-    cut: int = 1 << 17
     held_out: float = 0.0
 
     def __len__(self) -> int:
@@ -133,17 +132,28 @@ class TopicDocuments:
         if isinstance(self.documents, Archive):
             return _ArchivedShards(self.documents.shards(batch_size, seed), self.allowed)
         n, (bags, held_out) = len(self), self.split
-        if batch_size is None and n <= self.cut:  # a single shard: no need to copy
+        if batch_size is not None:
+            return [
+                TopicShard(
+                    numbers,
+                    bags.take(numbers),
+                    select_allowed(self.allowed, numbers),
+                    None if held_out is None else held_out.take(numbers),
+                )
+                for numbers in split_items(n, n, batch_size, seed)
+            ]
+        # held-out words are for the documents' shards as well, so that these stay the same
+        if len(borders := self.documents.cut()) == 1:  # with what the bags have cached
             numbers = np.arange(n)
             return [TopicShard(numbers, bags, select_allowed(self.allowed, numbers), held_out)]
         return [
             TopicShard(
-                numbers,
-                bags.take(numbers),
-                select_allowed(self.allowed, numbers),
-                None if held_out is None else held_out.take(numbers),
+                np.arange(*run),
+                bags.part(*run),
+                select_allowed(self.allowed, np.arange(*run)),
+                None if held_out is None else held_out.part(*run),
             )
-            for numbers in split_items(n, self.cut, batch_size, seed)
+            for run in borders
         ]
 
 
@@ -161,7 +171,7 @@ class _ArchivedShards(Sequence[TopicShard]):
         if isinstance(index, slice):
             return [self[i] for i in range(len(self))[index]]
         part = self.parts[index]
-        return TopicShard(part.numbers, part.bags, select_allowed(self.allowed, part.numbers))
+        return TopicShard(part.numbers, part, select_allowed(self.allowed, part.numbers))
 
 
 def count_words(corpus: TopicDocuments) -> FloatArray:

@@ -21,6 +21,7 @@ The priors α and β can be fitted to the samples (Minka 2000; Wallach, Mimno & 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -29,7 +30,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.special import digamma
 
-from softcount.core.errors import DataError, LearnerError
+from softcount.core.errors import DataError, LearnerError, StoreError
 from softcount.core.types import Array, FloatArray, IntArray, Stats
 from softcount.kernels.collapsed import draw_from_logs, log_rising
 from softcount.kernels.jit import inline, njit
@@ -563,6 +564,9 @@ LISTS_FROM = 256
 MOST_TOKENS = 2**31 - 1
 """The largest number of tokens."""
 
+AGAIN = "restore a sampler of the same documents and settings"
+"""Hint for states of other samplers."""
+
 
 class CollapsedTopics:
     """The collapsed Gibbs sampler: the topics of all tokens, and their counts.
@@ -638,7 +642,7 @@ class CollapsedTopics:
         beforehand = np.bincount(self._seeds.row, self._seeds.data, K)
         self._seed_histogram = self._histogram_of_words(self._seeds.data, beforehand)
         table = _make_counts(tokens.words, self._seeds, n_words, K)
-        count_tokens(tokens, table)
+        self._count_all(tokens, table)
         self._state = TopicState(tokens, table, may_have, prior)
 
     def _make_prior(self, alpha: FloatArray, beta: float) -> TopicPriors:
@@ -678,6 +682,55 @@ class CollapsedTopics:
             sweep_tempered(self._state, seed, float(temper))
         else:
             sweep(self._state, seed)
+
+    def state(self) -> dict[str, Array]:
+        """Return copies of all that a sweep or `optimise` changes.
+
+        Dense counts and totals follow from the topics of the tokens. Lists do not: sums, and so
+        draws, depend on the order of the topics in a list.
+        """
+        prior = self._state.prior
+        priors = {"alpha": prior.alpha, "beta": np.array([prior.beta])}
+        changing = {"topics": self.topics, **self._lists(), **priors}
+        return {name: np.array(array) for name, array in changing.items()}
+
+    def restore(self, state: Mapping[str, Array]) -> None:
+        """Continue from what `state` returned; the same bits follow."""
+        tokens, table, _, prior = self._state
+        for name, array in {"topics": tokens.topics, "alpha": prior.alpha, **self._lists()}.items():
+            if name not in state or state[name].shape != array.shape:
+                raise StoreError("this is the state of a sampler of other documents", AGAIN)
+        if state["topics"].max(initial=0) >= len(prior.alpha):
+            raise StoreError("this is the state of a sampler with more topics", AGAIN)
+        tokens.topics[:] = state["topics"]
+        if len(table.dense):
+            table.dense[:], table.totals[:] = 0, 0.0
+            self._count_all(tokens, table)
+        else:
+            for name, array in self._lists().items():
+                array[:] = state[name]
+            table.totals[:] = np.bincount(tokens.topics, minlength=len(prior.alpha))
+            np.add.at(table.totals, self._seeds.row, self._seeds.data)
+        prior = self._make_prior(np.array(state["alpha"]), float(state["beta"][0]))
+        self._state = self._state._replace(prior=prior)
+
+    def _lists(self) -> dict[str, IntArray]:
+        """Return the lists of topics of each word; {} if counts are dense."""
+        table = self._state.table
+        if len(table.dense):
+            return {}
+        return {
+            "list_sizes": table.sizes,
+            "list_topics": table.topics,
+            "list_counts": table.counts,
+        }
+
+    def _count_all(self, tokens: TopicTokens, table: WordTopicCounts) -> None:
+        """Add all seeds and tokens to counts of zero."""
+        seeds = self._seeds
+        for k, w, times in zip(seeds.row, seeds.col, seeds.data, strict=True):
+            count_token(table, w, k, times)
+        count_tokens(tokens, table)
 
     def conditional(self, token: int) -> FloatArray:
         """Return log p(z_i = k | all others) of a token, up to a constant, (topics,)."""
@@ -795,18 +848,14 @@ def _distinct_sets(allowed: AllowedTopics, n_topics: int) -> tuple[Any, IntArray
 
 
 def _make_counts(words: IntArray, seeds: Any, n_words: int, n_topics: int) -> WordTopicCounts:
-    """Allocate the counts of topics for each word, and add the seeds."""
+    """Allocate the counts of topics for each word, with room for all tokens and seeds."""
     totals = np.zeros(n_topics)
     dense, none = np.zeros((0, WIDTH), np.int32), np.zeros(0, np.int32)
     starts, sizes = np.zeros(n_words + 1, np.int64), np.zeros(n_words, np.int32)
     if n_topics < LISTS_FROM:
         dense = np.zeros((n_words, -(-n_topics // WIDTH) * WIDTH), np.int32)
-        table = WordTopicCounts(dense, starts, sizes, none, none, totals)
-    else:
-        most = np.bincount(words, minlength=n_words) + np.bincount(seeds.col, minlength=n_words)
-        starts[1:] = np.cumsum(-(-np.minimum(most, n_topics) // WIDTH) * WIDTH)
-        topics, counts = np.zeros((2, starts[-1]), np.int32)
-        table = WordTopicCounts(dense, starts, sizes, topics, counts, totals)
-    for k, w, times in zip(seeds.row, seeds.col, seeds.data, strict=True):
-        count_token(table, w, k, times)
-    return table
+        return WordTopicCounts(dense, starts, sizes, none, none, totals)
+    most = np.bincount(words, minlength=n_words) + np.bincount(seeds.col, minlength=n_words)
+    starts[1:] = np.cumsum(-(-np.minimum(most, n_topics) // WIDTH) * WIDTH)
+    topics, counts = np.zeros((2, starts[-1]), np.int32)
+    return WordTopicCounts(dense, starts, sizes, topics, counts, totals)
