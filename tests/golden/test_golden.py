@@ -2,7 +2,8 @@
 
 To the bit on the kind of processor where it was written. Elsewhere sums of linear algebra and
 vectorised functions of numpy may round otherwise: then to 1e-9 of their size, and what depends on a
-rounded sum (a digest, an answer) is not compared.
+rounded sum (a digest, an answer) is not compared. Adaptation ends with classifiers that are trained
+until a gradient is small: there rounding decides where they stop, and results agree to 1e-6.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def test_golden(name: str) -> None:
         assert found == written
         return
     assert found["verdict"] == written["verdict"]
+    most = 1e-6 if name.startswith("adapt_") else 1e-9
     for figure in ("objective", "sums"):
-        np.testing.assert_allclose(
-            np.array(found.get(figure, [])), np.array(written.get(figure, [])), rtol=1e-9, atol=1e-9
-        )
+        ours, theirs = (np.array(each.get(figure, [])) for each in (found, written))
+        np.testing.assert_allclose(ours, theirs, rtol=most, atol=most)

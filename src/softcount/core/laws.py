@@ -476,7 +476,8 @@ def _list_parts(value: Any, name: str) -> Iterable[tuple[str, Any]]:
         yield from ((f"{name}[{number}]", part) for number, part in enumerate(value))
     elif not isinstance(value, type | FunctionType):
         state = getattr(value, "__dict__", {})
-        if type(value).__getstate__ is not object.__getstate__:
+        own: Any = type(value).__getstate__
+        if own is not object.__getstate__:
             state = value.__getstate__()
         if isinstance(state, Mapping):
             yield from ((f"{name}.{attribute}", part) for attribute, part in state.items())
