@@ -129,7 +129,7 @@ class AlignmentCore(Model):
             self.operations_per_link * links + 8.0 * entries,
             data=count_bytes(corpus),
             tables=4.0 * NUMBER * entries,
-            sums=NUMBER * entries * math.ceil(math.log2(len(corpus.shards()))),
+            sums=NUMBER * entries * math.ceil(math.log2(len(corpus.cuts))),
             links=2.0 * NUMBER * min(links, BLOCK),
         )
 

@@ -598,7 +598,7 @@ class BitextCorpus:
         return source.lengths[self.numbers], target.lengths[self.numbers]
 
     @cached_property
-    def _cuts(self) -> list[tuple[int, int]]:
+    def cuts(self) -> list[tuple[int, int]]:
         """The first pair of each shard, and the one after its last, counted in ``numbers``.
 
         Both directions are cut at the same pairs: what counts is the one with more links.
@@ -629,7 +629,7 @@ class BitextCorpus:
     @cached_property
     def _parts(self) -> tuple[PairLexicon, list[BitextShard]]:
         """The lexicon of these pairs, and their shards."""
-        parts = [self._view(first, last) for first, last in self._cuts]
+        parts = [self._view(first, last) for first, last in self.cuts]
         lexicon = unite_lexicons([part.lexicon for part in parts])
         if self.more is not None:
             lexicon = lexicon.with_pairs(*self.more)
@@ -679,9 +679,9 @@ class BitextCorpus:
         if batch_size is None:
             if self._lexicon is None:
                 return self._parts[1]
-            if len(self._cuts) == 1:
+            if len(self.cuts) == 1:
                 return [self.everything]
-            return [self._make_shard(self.numbers[first:last]) for first, last in self._cuts]
+            return [self._make_shard(self.numbers[first:last]) for first, last in self.cuts]
         batches = split_items(len(self), len(self), batch_size, seed)
         return [self._make_shard(self.numbers[batch]) for batch in batches]
 
