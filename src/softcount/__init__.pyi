@@ -58,7 +58,9 @@ from softcount.core.model import Model as Model
 from softcount.core.store import load as load
 from softcount.core.theory import decompose as decompose
 from softcount.core.verdict import Verdict as Verdict
+from softcount.engines import Dask as Dask
 from softcount.engines import Local as Local
+from softcount.engines import Processes as Processes
 from softcount.grammar import PCFG as PCFG
 from softcount.hmm import HMM as HMM
 from softcount.hmm import GaussianHMM as GaussianHMM

@@ -126,6 +126,30 @@ def test_local_state_stays_with_its_shard(threads):
         assert scores() == [0, 0, 0, 0]
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_map_yields_anything_in_order_and_keeps_no_state(threads):
+    def tell(params, shard, how, local):
+        return shard, local, how.threads
+
+    with Local(threads).open("abcd") as session:
+        session.each(count_visits, {}, EStep(), [1, 3])
+        assert list(session.map(tell, {}, EStep())) == [
+            *(("a", None, 1), ("b", 1, 1), ("c", None, 1), ("d", 1, 1))
+        ]
+        told = list(session.map(count_visits, {}, EStep(), [3, 0]))
+        assert [(stats.score, stats.local) for stats in told] == [(1, 2), (0, 1)]
+        assert session.states() == {1: 1, 3: 1}
+
+
+def test_states_go_into_another_session():
+    with Local(1).open("abcd") as one, Local(2).open("abcd") as other:
+        one.each(count_visits, {}, EStep(), [3, 1])
+        assert list(one.states()) == [1, 3]
+        other.restore(one.states())
+        one.each(count_visits, {}, EStep())
+        assert [s.score for s in other.each(count_visits, {}, EStep())] == [0, 1, 0, 1]
+
+
 def test_threads_go_inside_when_the_model_says_so():
     def threads_seen(params, shard, how, local):
         return Stats({}, items=how.threads)

@@ -143,6 +143,18 @@ def check() -> None:
 
 
 @contextmanager
+def given_up_at(event: threading.Event) -> Iterator[None]:
+    """Inside the block, `check` raises `GivenUp` in this thread once the event is set."""
+    before = getattr(_thread, "given_up", None)
+    _thread.given_up = event
+    try:
+        check()
+        yield
+    finally:
+        _thread.given_up = before
+
+
+@contextmanager
 def awaited() -> Iterator[Callable[[Callable[..., T]], Callable[..., T]]]:
     """Inside the block this thread waits for others; if it raises, their work is given up.
 
@@ -152,13 +164,8 @@ def awaited() -> Iterator[Callable[[Callable[..., T]], Callable[..., T]]]:
 
     def heard(work: Callable[..., T]) -> Callable[..., T]:
         def run(*args: Any) -> T:
-            before = getattr(_thread, "given_up", None)
-            _thread.given_up = event
-            try:
-                check()
+            with given_up_at(event):
                 return work(*args)
-            finally:
-                _thread.given_up = before
 
         return run
 

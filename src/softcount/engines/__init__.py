@@ -1,6 +1,5 @@
 """Engines: where the work is done."""
 
-from softcount.engines.base import Engine, Session
-from softcount.engines.local import Local
+from softcount.core.lazy import attach
 
-__all__ = ["Engine", "Local", "Session"]
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

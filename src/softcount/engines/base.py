@@ -4,12 +4,13 @@ An engine knows neither models nor learners. It gets a function and the shards, 
 Two guarantees make results the same on one thread, on many, and on a cluster:
 
 - the sum is taken in a fixed binary tree over the order of shards, whichever finishes first;
-- state that belongs to a shard (`Stats.local`) stays with the shard and is never transferred.
+- state that belongs to a shard (`Stats.local`) stays with the shard and is transferred only when it
+  is asked for (`Session.states`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, Self
 
 from softcount.core.types import EStep, Params, Stats
@@ -41,13 +42,25 @@ class Session(Protocol):
     ) -> list[Stats]:
         """Return the result of ``function`` for each shard of ``which``, in that order."""
 
+    def map(
+        self,
+        function: Callable[..., Any],
+        params: Params,
+        how: EStep,
+        which: Sequence[int] | None = None,
+    ) -> Iterator[Any]:
+        """Yield what ``function`` returns for each shard of ``which``, of any kind, in that order.
+
+        The function is called as an E-step is, with the shard's state; it leaves none.
+        """
+
     def snapshot(self) -> Any:
-        """Return the state of all shards, for `restore`."""
+        """Return the state of all shards, for `restore`; an engine may return a mere name of it."""
 
     def states(self) -> Mapping[int, Any]:
-        """Return the state of each shard that has one, gathered here, for a checkpoint."""
+        """Return the state of each shard that has one, by the shard's number, for checkpoints."""
 
-    def restore(self, snapshot: Any) -> None:
+    def restore(self, state: Any) -> None:
         """Restore the state of the shards that `snapshot` or `states` returned."""
 
     def reset(self) -> None:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from itertools import repeat
-from typing import Any
+from typing import Any, TypeVar
 
 from softcount.core import interrupt
 from softcount.core.errors import SoftcountError, brief
 from softcount.core.types import EStep, Params, Stats
 from softcount.engines.base import Expect, Shard
+from softcount.engines.blocks import tree_sum
 from softcount.kernels.threads import Threads, single_threaded, usable_cpus
+
+T = TypeVar("T")
 
 MOST_THREADS = 4096
 """More than any machine has processors; operating systems refuse to start many more threads."""
@@ -73,14 +76,23 @@ class LocalSession(AbstractContextManager["LocalSession"]):
     ) -> list[Stats]:
         return list(self._map(function, params, how, which))
 
-    def snapshot(self) -> Any:
+    def map(
+        self,
+        function: Callable[..., Any],
+        params: Params,
+        how: EStep,
+        which: Sequence[int] | None = None,
+    ) -> Iterator[Any]:
+        return self._results(function, params, replace(how, threads=self._threads_inside), which)
+
+    def snapshot(self) -> Mapping[int, Any]:
         return dict(self._local)
 
     def states(self) -> Mapping[int, Any]:
-        return dict(self._local)
+        return dict(sorted(self._local.items()))
 
-    def restore(self, snapshot: Any) -> None:
-        self._local = dict(snapshot)
+    def restore(self, state: Mapping[int, Any]) -> None:
+        self._local = dict(state)
 
     def reset(self) -> None:
         self._local = {}
@@ -99,14 +111,7 @@ class LocalSession(AbstractContextManager["LocalSession"]):
         """Yield results in the order of ``which``, without the shards' state, which stays here."""
         how = replace(how, threads=self._threads_inside)
         which = range(len(self.shards)) if which is None else which
-
-        def work(shard: int) -> Stats:
-            return function(params, self.shards[shard], how, self._local.get(shard))
-
-        in_turn = self._pool is None or len(which) == 1
-        results = (
-            map(self._responsive, repeat(work), which) if in_turn else self._ahead(work, which)
-        )
+        results = self._results(function, params, how, which)
         for shard, stats in zip(which, results, strict=True):
             if stats.local is None:
                 yield stats
@@ -115,10 +120,23 @@ class LocalSession(AbstractContextManager["LocalSession"]):
                 self._local[shard] = stats.local
             yield replace(stats, local=None)
 
-    def _ahead(self, work: Callable[[int], Stats], which: Sequence[int]) -> Iterator[Stats]:
+    def _results(
+        self, function: Callable[..., T], params: Params, how: EStep, which: Sequence[int] | None
+    ) -> Iterator[T]:
+        """Yield what the function returns, in the order of ``which``."""
+        which = range(len(self.shards)) if which is None else which
+
+        def work(shard: int) -> T:
+            return function(params, self.shards[shard], how, self._local.get(shard))
+
+        if self._pool is None or len(which) == 1:
+            return map(self._responsive, repeat(work), which)
+        return self._ahead(work, which)
+
+    def _ahead(self, work: Callable[[int], T], which: Sequence[int]) -> Iterator[T]:
         """Run the work in the pool; only a few results are ever computed ahead of demand."""
         assert self._pool is not None
-        ahead: deque[Future[Stats]] = deque()
+        ahead: deque[Future[T]] = deque()
         try:
             with interrupt.awaited() as heard:
                 for shard in which:
@@ -130,25 +148,3 @@ class LocalSession(AbstractContextManager["LocalSession"]):
         finally:  # after an error or Ctrl-C, cancel what has not begun
             for future in ahead:
                 future.cancel()
-
-
-def tree_sum(parts: Iterable[Stats]) -> Stats:
-    """Sum in a fixed binary tree over the order of ``parts``, at least one.
-
-    Works like a binary counter: neighbours of equal size are added as soon as both are available,
-    so that no more than log₂ n partial sums exist, and rounding errors grow with log n, not n.
-
-    >>> tree_sum(Stats({}, log_likelihood=x) for x in (1.0, 2.0, 3.0)).log_likelihood
-    6.0
-    """
-    sums: list[tuple[int, Stats]] = []
-    for part in parts:
-        size, total = 1, part
-        while sums and sums[-1][0] == size:
-            total = sums.pop()[1] + total
-            size *= 2
-        sums.append((size, total))
-    total = sums.pop()[1]
-    while sums:
-        total = sums.pop()[1] + total
-    return total

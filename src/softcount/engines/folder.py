@@ -1,0 +1,170 @@
+"""Files of a session that several machines share: shards, parameters of a step, states of shards.
+
+A file holds a record (`softcount.core.records`), and is written aside and renamed: who finds its
+name finds all of it. Arrays keep the order of their axes in memory, on which sums may depend.
+Nothing here outlives its session, so nothing is synced to disk.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import secrets
+import shutil
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from softcount.core import records
+from softcount.core.errors import StoreError
+from softcount.engines.packing import memory_order
+
+try:
+    import fcntl
+except ImportError:  # no such locks on this system: folders of ended sessions stay
+    fcntl = None  # type: ignore[assignment]
+
+KEY = "softcount session"
+SESSION = "softcount-session-"
+OWNER = "owner.json"
+BROKEN = (SafetensorError, KeyError, ValueError, TypeError, AttributeError)
+
+
+def write(path: Path, value: Any) -> tuple[int, set[str]]:
+    """Write a value; return its size in bytes and the names of the packages of its classes.
+
+    Raises `NotRecordable` if it has no form as a record, and then writes nothing.
+    """
+    structure, arrays = records.pack(value)
+    order: dict[str, list[int]] = {}
+    for name, array in arrays.items():
+        arrays[name], axes = memory_order(array)
+        if axes != sorted(axes):
+            order[name] = np.argsort(axes).tolist()
+    facts = {KEY: json.dumps({"structure": structure, "order": order})}
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            save_file(arrays, draft, facts)
+            size = draft.stat().st_size
+            os.replace(draft, path)
+        finally:
+            draft.unlink(missing_ok=True)
+    except (OSError, SafetensorError) as error:
+        raise StoreError(
+            f"cannot write {path}: {error}",
+            "the folder of a cluster must have room, and every worker must be able to write to it",
+        ) from error
+    return size, set(_packages(structure))
+
+
+def read(path: Path, packages: Collection[str] = ()) -> Any:
+    """Read a value that `write` wrote.
+
+    ``packages``  names of packages whose dataclasses may be made, besides softcount
+    """
+    try:
+        with safe_open(path, framework="numpy") as file:
+            facts = json.loads(file.metadata()[KEY])
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        for name, axes in facts["order"].items():
+            arrays[name] = arrays[name].transpose(axes)
+        return records.unpack(facts["structure"], arrays, _Modules(packages))
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+    except BROKEN as error:
+        raise StoreError(f"{path} is damaged: {error}") from error
+
+
+def package(cls: type) -> str:
+    """Return the name of the package, or module, that a class is found by."""
+    return cls.__module__.partition(".")[0]
+
+
+def _packages(structure: Any) -> Iterator[str]:
+    """Yield the packages of all classes in the structure of a record."""
+    if isinstance(structure, list):
+        for each in structure:
+            yield from _packages(each)
+    elif isinstance(structure, dict):
+        for key, each in structure.items():
+            if key in ("record", "enum"):
+                yield each.partition(":")[0].partition(".")[0]
+            else:
+                yield from _packages(each)
+
+
+class _Modules(Collection[str]):
+    """The modules of some packages; they are imported when they are asked for."""
+
+    def __init__(self, packages: Collection[str]) -> None:
+        self.packages = packages
+
+    def __contains__(self, name: object) -> bool:
+        if str(name).partition(".")[0] not in self.packages:
+            return False
+        import_module(str(name))
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.packages)
+
+    def __len__(self) -> int:
+        return len(self.packages)
+
+
+# Folders of sessions. Their owner holds a lock, which the system releases when it ends.
+
+_locks: dict[Path, BinaryIO] = {}
+
+
+def make_session(where: Path) -> Path:
+    """Make a folder for a session; remove those whose owners, on this machine, are no more."""
+    for path in where.glob(f"{SESSION}*"):
+        if _is_abandoned(path / OWNER):
+            shutil.rmtree(path, ignore_errors=True)
+    path = where / f"{SESSION}{secrets.token_hex(8)}"
+    try:
+        path.mkdir()
+        _locks[path] = file = (path / OWNER).open("w+b")
+        file.write(json.dumps({"host": platform.node(), "process": os.getpid()}).encode())
+        file.flush()
+    except OSError as error:
+        raise StoreError(
+            f"cannot make a folder in {where}: {error.strerror}",
+            "choose one that may be written to",
+        ) from error
+    if fcntl is not None:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return path
+
+
+def _is_abandoned(owner: Path) -> bool:
+    if fcntl is None:
+        return False
+    try:
+        if json.loads(owner.read_bytes())["host"] != platform.node():
+            return False  # locks of other machines may not be seen here
+        with owner.open("r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def remove_session(path: Path) -> None:
+    """Remove a session's folder, and what a worker wrote into it in the meantime."""
+    for _ in range(2):
+        shutil.rmtree(path, ignore_errors=True)
+    lock = _locks.pop(path, None)
+    if lock is not None:
+        lock.close()
