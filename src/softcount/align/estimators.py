@@ -81,7 +81,7 @@ from softcount.core.model import Model
 from softcount.core.store import AGAIN, numbers
 from softcount.core.theory import Decomposition
 from softcount.core.types import Array, Counts, EStep, Fit, FloatArray, IntArray, Params
-from softcount.engines.local import tree_sum
+from softcount.engines.blocks import tree_sum
 from softcount.families.base import check_start
 from softcount.families.large import LargeTable
 from softcount.families.rows import row_sums
