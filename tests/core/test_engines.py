@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from softcount.core.errors import SoftcountError
 from softcount.core.types import EStep, Stats
 from softcount.engines import Local
-from softcount.engines.local import tree_sum
+from softcount.engines.blocks import tree_sum
 
 # of both signs and unequal sizes: another order of summing gives other bits
 VALUES = [float(x) for x in np.random.default_rng(3).normal(size=37) * 1e8]

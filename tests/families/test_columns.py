@@ -11,7 +11,7 @@ from softcount.core import types
 from softcount.core.errors import LearnerError
 from softcount.core.records import pack, unpack
 from softcount.core.types import Stats
-from softcount.engines.local import tree_sum
+from softcount.engines.blocks import tree_sum
 from softcount.families import Categorical, SparseCategorical
 from softcount.families.base import CountAverage
 from softcount.families.columns import (

@@ -16,7 +16,7 @@ from softcount.core.laws import check_model
 from softcount.core.records import pack, unpack
 from softcount.core.types import ColumnCounts, EStep, Params, Stats
 from softcount.core.verdict import Verdict
-from softcount.engines.local import tree_sum
+from softcount.engines.blocks import tree_sum
 from softcount.families import Categorical
 from softcount.grammar import data as tree_data
 from softcount.grammar.core import Grammar

@@ -16,7 +16,7 @@ from softcount.core.laws import check_model
 from softcount.core.records import pack, unpack
 from softcount.core.types import ColumnCounts, EStep, Params, SparseCounts, Stats
 from softcount.core.verdict import Verdict
-from softcount.engines.local import tree_sum
+from softcount.engines.blocks import tree_sum
 from softcount.families import Categorical
 from softcount.hmm import data, forward_backward
 from softcount.hmm.core import HMMCore, TableConstraints, make_chain_families

@@ -15,7 +15,7 @@ from softcount.core.errors import StoreError
 from softcount.core.laws import check_model
 from softcount.core.records import pack, unpack
 from softcount.core.types import ColumnCounts, EStep, Stats
-from softcount.engines.local import tree_sum
+from softcount.engines.blocks import tree_sum
 from softcount.families import Categorical
 from softcount.mixture import data
 from softcount.mixture.core import BagEmission, WordCore, WordPresence

@@ -12,7 +12,7 @@ import softcount as sc
 from softcount.core.laws import check_model
 from softcount.core.records import pack, unpack
 from softcount.core.types import EStep, SparseCounts, Stats
-from softcount.engines.local import tree_sum
+from softcount.engines.blocks import tree_sum
 from softcount.families import LogLinear
 from softcount.stories import data, tables
 from softcount.stories.core import StoryCore

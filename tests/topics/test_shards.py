@@ -17,7 +17,7 @@ from softcount.core.errors import StoreError
 from softcount.core.laws import check_model
 from softcount.core.records import pack, unpack
 from softcount.core.types import ColumnCounts, EStep, Stats
-from softcount.engines.local import tree_sum
+from softcount.engines.blocks import tree_sum
 from softcount.text import archive as building
 from softcount.text import bags
 from softcount.text.archive import Archive, ArchivePart

@@ -25,7 +25,8 @@ import numpy as np
 from softcount.core.errors import LearnerError, SoftcountError
 from softcount.core.theory import decompose
 from softcount.core.types import Array, EStep, Params, Stats
-from softcount.engines.local import Local, tree_sum
+from softcount.engines.blocks import tree_sum
+from softcount.engines.local import Local
 from softcount.families import Categorical, SparseCategorical
 from softcount.learners.schedules import expected_log
 
