@@ -154,7 +154,7 @@ class FitFolder:
     facts: Mapping[str, Any] = field(default_factory=dict)
     is_open: bool = field(default=False, init=False, repr=False)
     _loops: int = field(default=0, init=False, repr=False)
-    _lock: Any = field(default=None, init=False, repr=False)
+    _lock: int | None = field(default=None, init=False, repr=False)
 
     @property
     def place(self) -> Path:
@@ -200,17 +200,17 @@ class FitFolder:
         """Lock the folder while this process works in it."""
         if fcntl is None or self._lock is not None:
             return
-        lock = open(self.place / LOCK, "ab")  # noqa: SIM115 (closed by `close`)
+        lock = os.open(self.place / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            lock.close()
+            os.close(lock)
             raise StoreError(
                 f"another process is fitting in the folder {self.path}",
                 "wait until it has ended, or choose another folder",
             ) from None
         except OSError:  # a file system without locks
-            lock.close()
+            os.close(lock)
             return
         self._lock = lock
 
@@ -218,7 +218,7 @@ class FitFolder:
         """Let other processes work in the folder."""
         self.is_open = False
         if self._lock is not None:
-            self._lock.close()
+            os.close(self._lock)
             self._lock = None
 
     def next_loop(self) -> LoopFolder:
