@@ -46,7 +46,7 @@ from softcount.engines.packing import (
     plain_params,
 )
 from softcount.engines.remote import Block, Call, RemoteSession, Shared, Version
-from softcount.engines.worker import NOTHING, Answer, Task, receive, send
+from softcount.engines.worker import NOTHING, Answer, WorkerTask, receive, send
 from softcount.kernels.threads import in_child, usable_cpus
 
 MOST_WORKERS = 1024
@@ -140,7 +140,7 @@ class _Sent:
 
 
 @dataclass(eq=False)
-class _Turn:
+class _ProcessTurn:
     """A call while it is at work.
 
     ``running``  the position of the block of each job, and the worker
@@ -284,7 +284,7 @@ class ProcessSession(RemoteSession):
     def _results(self, call: Call, blocks: Sequence[Block]) -> Iterator[Any]:
         self._settle()
         self._owned = self._owned or call.adds or call.writes is not None
-        turn = _Turn(call, blocks, plain_params(call.params))
+        turn = _ProcessTurn(call, blocks, plain_params(call.params))
         for number in range(self._n_workers):  # let all start before the first waits for shards
             self._reach(number)
         try:
@@ -293,7 +293,7 @@ class ProcessSession(RemoteSession):
             self._unsettled |= {future: (call, w) for future, (_, w) in turn.running.items()}
             self._give_up()
 
-    def _take_turn(self, turn: _Turn) -> Iterator[Any]:
+    def _take_turn(self, turn: _ProcessTurn) -> Iterator[Any]:
         """Ask for blocks and yield the results in order; ask again for what is lost."""
         n = len(turn.blocks)
         own: dict[int, deque[int]] = defaultdict(deque)  # positions of blocks, by their owner
@@ -339,7 +339,9 @@ class ProcessSession(RemoteSession):
                     while waiting and waiting[-1] > position:
                         waiting.pop()
 
-    def _begin(self, turn: _Turn, block: Block, number: int) -> tuple[Future[Answer], _Worker]:
+    def _begin(
+        self, turn: _ProcessTurn, block: Block, number: int
+    ) -> tuple[Future[Answer], _Worker]:
         """Send a worker a block's work, and what it lacks for it."""
         sent, call = self._reach(number), turn.call
         versions = tuple(self._versions.get(shard) for shard in block)
@@ -347,7 +349,7 @@ class ProcessSession(RemoteSession):
         self._check_homes(states, sent.worker)
         digest, method = self._functions.name(call.function)
         kept = tuple(self._is_kept(shard) for shard in block)
-        task = Task((digest, method), call.how, call.adds, block, versions, kept, call.writes)
+        task = WorkerTask((digest, method), call.how, call.adds, block, versions, kept, call.writes)
         try:
             if digest not in sent.functions:
                 header = "function", self._number, digest
@@ -367,7 +369,7 @@ class ProcessSession(RemoteSession):
             future.set_exception(WorkerLost())
         return future, sent.worker
 
-    def _send_params(self, turn: _Turn, sent: _Sent) -> None:
+    def _send_params(self, turn: _ProcessTurn, sent: _Sent) -> None:
         """Send the parameters that a worker does not have."""
         names = tuple(turn.arrays)
         now = {name: (turn.arrays[name], turn.checksums[name]) for name in names}

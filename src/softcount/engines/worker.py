@@ -79,7 +79,7 @@ def _read(file: FileIO, n: int) -> memoryview:
 
 
 @dataclass(frozen=True)
-class Task:
+class WorkerTask:
     """A call's work on a block.
 
     ``function``  the name of what was sent, and of its method (see `Functions`)
@@ -123,7 +123,7 @@ class Shelf:
     broken: BaseException | None = None
     """Why a message of this session could not be read."""
 
-    def work(self, task: Task, wrote: list[int]) -> Any:
+    def work(self, task: WorkerTask, wrote: list[int]) -> Any:
         """Do a task, and list the shards whose states it replaced."""
         if self.broken is not None:
             raise self.broken
@@ -216,7 +216,7 @@ class Worker:
         send(self.sink, (number,), body)
 
     # jobs
-    def do_work(self, session: int, task: Task, wrote: list[int]) -> Any:
+    def do_work(self, session: int, task: WorkerTask, wrote: list[int]) -> Any:
         return self.shelves[session].work(task, wrote)
 
     def do_fetch(self, session: int, versions: Mapping[int, Version], wrote: list[int]) -> Any:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix, vstack
 
-from softcount.core.caches import PickledWithoutCaches
 from softcount.core.errors import DataError, brief
+from softcount.core.pickling import PickledWithoutCaches
 from softcount.core.types import Array, BoolArray, IntArray
 from softcount.hmm.data import SentenceCorpus, SentenceShard, StateSetBuilder
 from softcount.text.sequences import Like, Sequences, sequences

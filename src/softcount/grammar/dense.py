@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from softcount.core import store
-from softcount.core.caches import PickledWithoutCaches
 from softcount.core.errors import DataError, LearnerError, StoreError
 from softcount.core.estimate import COPIES, NUMBER, Estimate, count_bytes, make_estimate, n_entries
+from softcount.core.pickling import PickledWithoutCaches
 from softcount.core.store import AGAIN, TABLE, numbers, strings
 from softcount.core.types import (
     NOTHING_UNCOUNTED,

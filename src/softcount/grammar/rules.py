@@ -29,8 +29,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from softcount.core.caches import PickledWithoutCaches
 from softcount.core.errors import DataError, brief
+from softcount.core.pickling import PickledWithoutCaches
 from softcount.core.types import Array
 from softcount.text.trees import Tree
 

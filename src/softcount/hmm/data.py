@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from softcount.core.bounds import MAX_WEIGHT, MIN_WEIGHT, clean_weights
-from softcount.core.caches import PickledWithoutCaches
 from softcount.core.errors import DataError, brief
+from softcount.core.pickling import PickledWithoutCaches
 from softcount.core.types import Array, BoolArray, FloatArray, IntArray
 from softcount.hmm.kernels import StateLists
 from softcount.hmm.kernels.packs import Packs, pack_sentences

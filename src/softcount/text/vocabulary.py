@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softcount.core.caches import PickledWithoutCaches
 from softcount.core.errors import DataError, brief
+from softcount.core.pickling import PickledWithoutCaches
 from softcount.core.types import IntArray
 from softcount.kernels.jit import inline, njit
 from softcount.kernels.random import mix
