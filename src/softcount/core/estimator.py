@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
@@ -21,12 +21,12 @@ from softcount.core import interrupt
 from softcount.core.bounds import MAX_SEED
 from softcount.core.errors import ImpossibleItem, LearnerError, ParameterError, brief
 from softcount.core.estimate import Estimate, announce, estimate
-from softcount.core.fit import fit
+from softcount.core.fit import fit, open_session
 from softcount.core.folder import resumable
 from softcount.core.model import Corpus, Model, NamingCorpus
 from softcount.core.parameters import check_parameters, check_whole
 from softcount.core.theory import Decomposition, decompose
-from softcount.core.types import Fit, Params, State, Trace
+from softcount.core.types import EStep, Fit, Params, State, Trace
 from softcount.core.verdict import Verdict
 from softcount.kernels.threads import usable_cpus
 from softcount.learners.base import Learner
@@ -35,6 +35,8 @@ from softcount.learners.names import make_learner
 
 if TYPE_CHECKING:
     from softcount.engines.base import Engine
+
+T = TypeVar("T")
 
 # Names that other libraries (or older versions) use for our parameters.
 
@@ -438,6 +440,23 @@ class Estimator(HasLearner):
                 "give a whole number, or None",
             )
         return int(rng.integers(2**31) if hasattr(rng, "integers") else rng.randint(2**31))
+
+    # inference
+    def _map(
+        self, function: Callable[..., T], corpus: NamingCorpus, how: EStep | None = None
+    ) -> Iterator[T]:
+        """Yield what a function returns for each shard of a corpus, computed on the engine.
+
+        Shards come in order and are not kept, nor are results, so that a corpus on disk needs
+        little memory.
+
+        ``function``  (params, shard, how, local) → anything: a method of the core, as `expect` is
+        """
+        with (
+            name_impossible_items(corpus),
+            open_session(self.core_, corpus, self.engine) as session,
+        ):
+            yield from session.map(function, self.raw_params_, how or EStep())
 
     # what was learned
     def __sklearn_is_fitted__(self) -> bool:

@@ -3,6 +3,8 @@
 Strings are split as by ``str.split``; lists of words stay as they are, even if a word contains
 white space. Lines end in \\n; \\r\\n is accepted. Empty sentences are kept, so that output with one
 sentence per line matches the input.
+
+Sentences may be on disk: the word indices are then a `DiskArray`, and everything else is as usual.
 """
 
 from __future__ import annotations
@@ -10,12 +12,20 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from softcount.core.errors import DataError, brief
 from softcount.core.types import IntArray
+from softcount.text.disk import (
+    Column,
+    CorpusFolder,
+    DiskArray,
+    OnProgress,
+    new_corpus,
+    read_in_blocks,
+)
 from softcount.text.lines import Name, read_pieces
 from softcount.text.vocabulary import (
     NumberedLines,
@@ -36,7 +46,7 @@ class Side:
     """The sentences of one language.
 
     ``words``   the vocabulary, in order of first occurrence
-    ``tokens``  word indices, sentences concatenated (int32)
+    ``tokens``  word indices, sentences concatenated (int32); of a corpus on disk a `DiskArray`
     ``indptr``  sentence n is ``tokens[indptr[n]:indptr[n + 1]]`` (int64)
     """
 
@@ -100,7 +110,7 @@ class Sequences:
 
     @property
     def tokens(self) -> IntArray:
-        """Word indices, sentences concatenated (int32)."""
+        """Word indices, sentences concatenated (int32): an array, or a `DiskArray`."""
         return self.side.tokens
 
     @property
@@ -119,10 +129,15 @@ class Sequences:
 
     def name(self, n: int) -> str:
         """Return the name of a sentence for messages: "sentence 17", or "news.txt:18"."""
-        return name_sentence(self.origin, n if self.numbers is None else int(self.numbers[n]))
+        number = n if self.numbers is None else int(self.numbers[n])
+        if isinstance(self.tokens, DiskArray):
+            return self.tokens.corpus.name_item(number, "sentence")
+        return name_sentence(self.origin, number)
 
     def select(self, numbers: Any) -> Sequences:
         """Select sentences, in this order; the vocabulary and the names stay the same.
+
+        What is on disk is read.
 
         So a model fitted to them has the words of the other sentences in its vocabulary, too; to
         avoid that, give it the sentences as lists of words.
@@ -151,6 +166,8 @@ def sequences(data: Any, *, like: Like | None = None, lowercase: bool = False) -
     if isinstance(data, Sequences) and like is None and not lowercase:
         return data
     builder = SideBuilder(Vocabulary.of(like or ()), lowercase)
+    if isinstance(data, Sequences) and isinstance(data.tokens, DiskArray):
+        return replace(data, side=renumber_side(data.side, builder))
     if isinstance(data, Sequences):
         builder.add(NumberedLines(data.tokens, data.indptr[1:], data.words))
         return Sequences(make_side(builder), data.origin, data.numbers)
@@ -190,6 +207,63 @@ def from_pieces(
         raise DataError(f"no sentences in {origin or 'the data'}", "give at least one")
     numbers = np.arange(before, before + len(builder)) if before else None
     return Sequences(make_side(builder), origin, numbers)
+
+
+def renumber_side(side: Side, builder: SideBuilder) -> Side:
+    """Return sentences on disk with the words' numbers in a builder's vocabulary; nothing is read.
+
+    Words new to the vocabulary are added to it in the order in which they are in the corpus's: that
+    of their first occurrence.
+    """
+    assert isinstance(side.tokens, DiskArray)
+    n = len(side.words)
+    builder.add(NumberedLines(np.arange(n, dtype=np.int32), np.array([n]), side.words))
+    numbers, _ = builder.take()
+    tokens = side.tokens.renumbered(numbers)
+    return Side(builder.words, cast(IntArray, tokens), side.indptr)
+
+
+# Sentences on disk
+
+KIND = "sentences"
+
+
+def build_sequences(
+    data: Any,
+    path: str | os.PathLike[str],
+    *,
+    lowercase: bool = False,
+    on_progress: OnProgress = lambda sentences: None,
+) -> Sequences:
+    """Write sentences to a folder, for corpora larger than memory, and open them.
+
+    The vocabulary is in memory, and some thousand sentences at a time.
+
+    ``data``       an iterable of sentences, as for `sequences`, or a mapping from names to such
+    ``path``       the folder to create
+    ``lowercase``  whether to lower-case words
+
+    >>> import tempfile
+    >>> some = build_sequences(["the dog barks", "", "the cat"], tempfile.mkdtemp() + "/corpus")
+    >>> some.tokens[:].tolist(), some.words, some.select([2]).sentence(0)
+    ([0, 1, 2, 0, 3], ['the', 'dog', 'barks', 'cat'], ['the', 'cat'])
+    """
+    columns = {"tokens": Column("<i4"), "lengths": Column("<i4")}
+    with new_corpus(path, KIND, columns, on_progress) as writer:
+        builder = SideBuilder(Vocabulary(()), lowercase)
+        for block, name in read_in_blocks(data, writer, "sentence"):
+            add_sentences(block, builder, name, "is")
+            tokens, lengths = builder.take()
+            writer.append(len(block), tokens=tokens, lengths=lengths)
+        writer.write_names("words", builder.words)
+    return open_sequences(CorpusFolder.open(path))
+
+
+def open_sequences(corpus: CorpusFolder) -> Sequences:
+    """Open sentences on disk; their lengths and the vocabulary are read, words when needed."""
+    words = corpus.read_names("words")
+    tokens = corpus.column("tokens", least=0, below=len(words))
+    return Sequences(Side(words, cast(IntArray, tokens), corpus.offsets("lengths", "tokens")))
 
 
 def describe_size(text: Sequences) -> str:

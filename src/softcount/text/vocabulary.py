@@ -223,6 +223,16 @@ class SideBuilder:
         self._indptr.frombytes((lines.ends + len(self._tokens)).tobytes())
         self._tokens.frombytes(self._new[lines.tokens].tobytes())
 
+    def take(self) -> tuple[IntArray, IntArray]:
+        """Return the tokens and the lengths of the lines added so far, and forget the lines.
+
+        Their words are kept. Lines added from now on may have another numbering of words.
+        """
+        lines = self.tokens, np.diff(self.indptr)
+        self._tokens, self._indptr = array("i"), array("q", [0])
+        self._new = np.zeros(0, np.int32)
+        return lines
+
     def _numbers(self, words: list[str]) -> list[int]:
         known, added = self._known.numbers, self._added
         first = len(known)

@@ -1,0 +1,66 @@
+"""Corpora larger than memory, of every kind: built once in a folder, opened, and read in parts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeVar
+
+from softcount.core.errors import DataError, StoreError, brief
+from softcount.text.disk import CorpusFolder
+
+T = TypeVar("T", bound=Any)
+
+KINDS = {
+    "sentences": "softcount.text.sequences:sequences",
+    "vectors": "softcount.text.vectors:vectors",
+}
+"""Where each kind is read and written: ``module:name`` with functions build_name and open_name."""
+
+PART = 1 << 14
+"""Items of a part, if nothing else is said."""
+
+
+def build_corpus(data: Any, path: str | os.PathLike[str], kind: str, **options: Any) -> Any:
+    """Write a corpus to a new folder, in bounded memory, and open it.
+
+    ``data``     an iterable of items; or a mapping from names (of files, say) to such, so that
+                 messages call an item by name and number
+    ``kind``     what the items are: one of `KINDS`
+    ``options``  those of the kind
+
+    >>> import tempfile
+    >>> text = build_corpus(["a dog", "a cat"], tempfile.mkdtemp() + "/corpus", "sentences")
+    >>> len(text), [part.sentence(0) for part in in_parts(text, 1)]
+    (2, [['a', 'dog'], ['a', 'cat']])
+    """
+    return _find(kind, "build")(data, path, **options)
+
+
+def open_corpus(path: str | os.PathLike[str]) -> Any:
+    """Open a corpus that `build_corpus` wrote; estimators take it like data in memory."""
+    corpus = CorpusFolder.open(Path(path))
+    if corpus.facts.kind not in KINDS:
+        raise StoreError(
+            f"{path} is a corpus of {brief(corpus.facts.kind)}, which this version does not know",
+            "use the version of softcount that wrote it",
+        )
+    return _find(corpus.facts.kind, "open")(corpus)
+
+
+def in_parts(corpus: T, size: int = PART) -> Iterator[T]:
+    """Yield a corpus in parts of this many items, each in memory, in order.
+
+    For what takes a list and returns one: ``for part in in_parts(corpus): model.predict(part)``.
+    """
+    for first in range(0, len(corpus), size):
+        yield corpus.select(slice(first, first + size))
+
+
+def _find(kind: str, what: str) -> Any:
+    if kind not in KINDS:
+        raise DataError(f"kind={brief(kind)} is unknown", f"choose {', '.join(KINDS)}")
+    module, _, name = KINDS[kind].partition(":")
+    return getattr(import_module(module), f"{what}_{name}")
