@@ -1,0 +1,191 @@
+"""Every model has the same bits on every engine, in memory and in a folder, by every schedule.
+
+Corpora are cut into several shards, as large ones are. Predictions are asked for as well.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import softcount as sc
+from softcount.core.folder import FitFolder
+from tests.engines.shards import bits
+from tests.every_estimator import POINTS, SENTENCES, SEQUENCES, TEXTS, TOSSES, VOTES, coins
+
+pytest.importorskip("distributed")
+
+SMALL_CUTS = {
+    "softcount.hmm.data.SHARD_TOKENS": 30,
+    "softcount.grammar.data.SHARD_WORK": 1 << 9,
+    "softcount.align.data.CUT": 1 << 9,
+    "softcount.mixture.data.MOST_POINTS": 50,
+    "softcount.text.bags.MOST_DOCUMENTS": 16,
+    "softcount.stories.data._SHARD_COST": 300,
+    "softcount.stories.data._ENTRY_COST": 0,
+}
+"""Limits that cut the data below into at least four shards each."""
+
+TEXTS, POINTS, SENTENCES, SEQUENCES = TEXTS[:90], POINTS[:300], SENTENCES[:60], SEQUENCES[:12]
+VOTES, TOSSES = VOTES[:400], TOSSES[:200]
+LABELS = np.array([k % 3 if k < 30 else -1 for k in range(len(TEXTS))])
+PAIRS = [(text.replace(" ", "o ") + "o", " ".join(text.split()[::-1])) for text in SENTENCES]
+
+STEPS = {"max_iter": 3, "tol": 0.0}
+BATCH = sc.EM(**STEPS)
+STEPWISE = sc.OnlineEM(**STEPS, batch_size=7)
+BAYES = sc.VariationalBayes(**STEPS)
+
+
+def ask_classes(model: Any, X: Any) -> list[Any]:
+    return [model.predict(X), model.predict_proba(X), model.score_samples(X)]
+
+
+def ask_states(model: Any, X: Any) -> list[Any]:
+    return [
+        *model.predict(X),
+        *model.predict(X, method="posterior"),
+        *model.predict_proba(X),
+        model.score_samples(X),
+        *map(str, model.posterior_sample(X, 2)),
+    ]
+
+
+def ask_topics(model: Any, X: Any) -> list[Any]:
+    return [model.documents_, model.transform(X), model.score_samples(X)]
+
+
+def ask_links(model: Any, pairs: Any) -> list[Any]:
+    return [str(model.align(pairs)), *model.posteriors(pairs), model.score_samples(pairs)]
+
+
+def ask_trees(model: Any, sentences: Any) -> list[Any]:
+    return [
+        *map(str, model.predict(sentences)),
+        *map(str, model.sample_trees(sentences, 2)),
+        str(model.posterior(sentences)),
+        model.score_samples(sentences),
+    ]
+
+
+def ask_story(model: Any, items: Any) -> list[Any]:
+    return [model.score(items), str(model.posterior(items[0]))]
+
+
+Ask = Callable[[Any, Any], list[Any]]
+MODELS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], Ask, tuple[Any, ...]]] = {
+    "multinomial": (
+        lambda **more: sc.MultinomialMixture(3, smoothing=0.5, **more),
+        (TEXTS,),
+        ask_classes,
+        (BATCH, STEPWISE, BAYES),
+    ),
+    "naive bayes": (
+        lambda **more: sc.NaiveBayes(**more),
+        (TEXTS, LABELS),
+        lambda model, X: [model.predict(X), model.predict_proba(X)],
+        (BATCH, STEPWISE),
+    ),
+    "gaussians": (
+        lambda **more: sc.GaussianMixture(3, **more),
+        (POINTS,),
+        ask_classes,
+        (BATCH, STEPWISE, BAYES),
+    ),
+    "annotators": (
+        lambda **more: sc.Annotators(**more),
+        (VOTES,),
+        lambda model, X: [model.labels_, model.predict_proba(X)],
+        (BATCH, STEPWISE),
+    ),
+    "lda": (lambda **more: sc.LDA(3, **more), (TEXTS,), ask_topics, (BATCH, STEPWISE, BAYES)),
+    "plsa": (lambda **more: sc.PLSA(3, **more), (TEXTS,), ask_topics, (BATCH, STEPWISE)),
+    "hmm": (
+        lambda **more: sc.HMM(3, smoothing=0.1, **more),
+        (SENTENCES,),
+        ask_states,
+        (BATCH, STEPWISE, BAYES),
+    ),
+    "hmm of order 2": (
+        lambda **more: sc.HMM(2, order=2, smoothing=0.1, **more),
+        (SENTENCES,),
+        ask_states,
+        (BATCH,),
+    ),
+    "gaussian hmm": (
+        lambda **more: sc.GaussianHMM(2, smoothing=0.1, **more),
+        (SEQUENCES,),
+        ask_states,
+        (BATCH, sc.OnlineEM(**STEPS, batch_size=3)),
+    ),
+    "pcfg": (
+        lambda **more: sc.PCFG(3, 4, smoothing=0.1, **more),
+        (SENTENCES[:24],),
+        ask_trees,
+        (BATCH, STEPWISE),
+    ),
+    "ibm1": (lambda **more: sc.align.IBM1(**more), (PAIRS,), ask_links, (BATCH, STEPWISE)),
+    "ibm2": (lambda **more: sc.align.IBM2(**more), (PAIRS,), ask_links, (BATCH,)),
+    "diagonal": (lambda **more: sc.align.Diagonal(**more), (PAIRS,), ask_links, (BATCH,)),
+    "hmm aligner": (lambda **more: sc.align.HMMAligner(**more), (PAIRS,), ask_links, (BATCH,)),
+    "both directions": (
+        lambda **more: sc.Aligner(**more),
+        (PAIRS,),
+        lambda model, pairs: [str(model.align(pairs)), *model.posteriors(pairs)],
+        (BATCH, STEPWISE),
+    ),
+    "story": (
+        lambda **more: sc.StoryModel(coins, **more),
+        (TOSSES,),
+        ask_story,
+        (BATCH, STEPWISE),
+    ),
+}
+CASES = [
+    pytest.param(name, learner, id=f"{name}, {type(learner).__name__}")
+    for name, (_, _, _, learners) in MODELS.items()
+    for learner in learners
+]
+
+
+def learn(name: str, learner: Any, engine: Any, folder: Path | None = None) -> Any:
+    """Return all that a fit says, as bytes, and the number of its shards."""
+    make, data, ask, _ = MODELS[name]
+    options = {} if folder is None else {"folder": FitFolder(folder, steps=0)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = make(learner=learner, engine=engine, random_state=3).fit(*data, **options)
+        answers = ask(model, data[0])
+    said = bits(dict(model.raw_params_)), bits(model.trace_.objective), str(model.verdict_)
+    return (*said, [bits(answer) for answer in answers]), model.signature_
+
+
+@pytest.fixture
+def small_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit, value in SMALL_CUTS.items():
+        monkeypatch.setattr(limit, value)
+
+
+@pytest.mark.parametrize(("name", "learner"), CASES)
+def test_same_bits(
+    name: str,
+    learner: Any,
+    small_cuts: None,
+    processes: sc.Processes,
+    cluster: sc.Dask,
+    tmp_path: Path,
+):
+    expected, signature = learn(name, learner, sc.Local(1))
+    assert int(signature.split()[-2]) >= 4
+    engines = {"2": sc.Local(2), "4": sc.Local(4), "processes": processes, "cluster": cluster}
+    for which, engine in engines.items():
+        assert learn(name, learner, engine)[0] == expected, which
+    for which in ("2", "cluster"):
+        assert learn(name, learner, engines[which], tmp_path / which)[0] == expected, which
+    # what has ended is read back, by another engine too
+    assert learn(name, learner, sc.Local(1), tmp_path / "cluster")[0] == expected
