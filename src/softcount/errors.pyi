@@ -37,6 +37,9 @@ from softcount.core.warnings import (
 from softcount.core.warnings import (
     ImpossibleWarning as ImpossibleWarning,
 )
+from softcount.core.warnings import (
+    NotDistributedWarning as NotDistributedWarning,
+)
 from softcount.grammar.rules import GrammarWarning as GrammarWarning
 from softcount.labels.propagation import UnreachedWarning as UnreachedWarning
 from softcount.mixture.model_selection import UnlabelledWarning as UnlabelledWarning

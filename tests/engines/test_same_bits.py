@@ -171,3 +171,12 @@ def test_steps_are_those_of_trace(engine: Any):
         return [state.objective for state in states]
 
     assert steps(engine) == steps(Local(2))
+
+
+def test_collapsed_samplers_say_that_they_are_local(engine: Any):
+    def learn(engine: Any) -> Any:
+        return bits(sc.LDA(2, learner=sc.CollapsedGibbs(3), engine=engine).fit(TEXTS).topics_)
+
+    with pytest.warns(sc.errors.NotDistributedWarning, match="samples in this process"):
+        found = learn(engine)
+    assert found == learn(None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,8 +17,9 @@ from softcount.core.errors import DataError, ImpossibleItem, LearnerError, Softc
 from softcount.core.model import Corpus, Model, require_bound
 from softcount.core.types import Array, Counts, EStep, Fit, Params, State, Stats, Trace
 from softcount.core.verdict import Verdict
+from softcount.core.warnings import NotDistributedWarning
 from softcount.engines.base import Engine, Expect, Session
-from softcount.engines.local import Local
+from softcount.engines.local import Local, LocalSession
 from softcount.families.base import check_start
 from softcount.learners.base import Learner
 from softcount.learners.named import OnlineEM, StochasticVB
@@ -626,6 +628,13 @@ class Run:
 
     def collapse(self, params: Params) -> Sampler:
         """Make the model's collapsed sampler; its initial values are drawn given ``params``."""
+        if not isinstance(self.session, LocalSession):
+            warnings.warn(
+                f"{self.learner} samples in this process, without the engine's workers: a "
+                "collapsed sampler needs all data at once. Gibbs() samples on all of them",
+                NotDistributedWarning,
+                stacklevel=2,
+            )
         self.sampler = self.model.collapse(self.session.shards, params, self.stream("collapse"))
         return self.sampler
 

@@ -1,4 +1,5 @@
-"""Warnings that are given once: labels that are ignored, items of probability zero.
+"""Warnings of the loop, and warnings that are given once: of labels that are ignored, of items of
+probability zero.
 
 In a search or a cross-validation scikit-learn fits the same model many times, and in every fold
 resets the filter by which Python shows a warning only once. So the functions here look up the call
@@ -55,6 +56,10 @@ def _fold() -> FrameType | None:
             return frame
         frame = frame.f_back
     return None
+
+
+class NotDistributedWarning(UserWarning):
+    """A collapsed sampler was given an engine with other processes, which it cannot use."""
 
 
 class IgnoredLabelsWarning(UserWarning):
