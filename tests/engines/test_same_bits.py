@@ -173,9 +173,12 @@ def test_steps_are_those_of_trace(engine: Any):
     assert steps(engine) == steps(Local(2))
 
 
-def test_collapsed_samplers_say_that_they_are_local(engine: Any):
+def test_collapsed_samplers_say_that_they_are_local(engine: Any, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("softcount.text.bags.MOST_DOCUMENTS", 16)
+
     def learn(engine: Any) -> Any:
-        return bits(sc.LDA(2, learner=sc.CollapsedGibbs(3), engine=engine).fit(TEXTS).topics_)
+        model = sc.LDA(2, learner=sc.CollapsedGibbs(max_iter=3), engine=engine)
+        return bits(model.fit(TEXTS).topics_)
 
     with pytest.warns(sc.errors.NotDistributedWarning, match="samples in this process"):
         found = learn(engine)
