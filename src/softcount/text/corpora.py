@@ -55,6 +55,8 @@ def in_parts(corpus: T, size: int = PART) -> Iterator[T]:
 
     For what takes a list and returns one: ``for part in in_parts(corpus): model.predict(part)``.
     """
+    if size < 1:
+        raise DataError(f"size={size} is not positive", "give 1 or more")
     for first in range(0, len(corpus), size):
         yield corpus.select(slice(first, first + size))
 

@@ -23,7 +23,9 @@ from softcount.text.disk import (
     CorpusFolder,
     DiskArray,
     OnProgress,
+    find_rows,
     new_corpus,
+    number_items,
     read_in_blocks,
 )
 from softcount.text.lines import Name, read_pieces
@@ -69,9 +71,7 @@ class Side:
 
     def select(self, numbers: IntArray) -> Side:
         """Select sentences, in this order; the vocabulary stays the same."""
-        lengths = self.lengths[numbers]
-        indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-        places = np.repeat(self.indptr[numbers] - indptr[:-1], lengths) + np.arange(indptr[-1])
+        places, indptr = find_rows(self.indptr, numbers)
         return replace(self, tokens=self.tokens[places], indptr=indptr)
 
 
@@ -145,7 +145,7 @@ class Sequences:
         >>> sequences(["a b", "c"]).select([1]).name(0)
         'sentence 1'
         """
-        chosen = np.arange(len(self))[numbers]
+        chosen = number_items(numbers, len(self))
         kept = chosen if self.numbers is None else self.numbers[chosen]
         return Sequences(self.side.select(chosen), self.origin, kept)
 
