@@ -272,12 +272,14 @@ class DiskArray(PickledWithoutCaches):
             return self._read([(row, row + 1)])[0]
         rows = np.asarray(rows)
         rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows.astype(np.int64)
-        if len(rows) and not -n <= rows.min() <= rows.max() < n:
+        if not len(rows):
+            return self._read([])
+        if not -n <= rows.min() <= rows.max() < n:
             raise IndexError(f"there are {n} rows")
         rows = np.where(rows < 0, rows + n, rows)
         begins = np.flatnonzero(np.diff(rows, prepend=-2) != 1)
         runs = zip(rows[begins], rows[np.append(begins[1:], len(rows)) - 1] + 1, strict=True)
-        return self._read(list(runs) if len(rows) else [(0, 0)])
+        return self._read(list(runs))
 
     def parts(self) -> Iterator[Array]:
         """Yield all rows, one file at a time."""
