@@ -15,6 +15,7 @@ T = TypeVar("T", bound=Any)
 
 KINDS = {
     "sentences": "softcount.text.sequences:sequences",
+    "tagged": "softcount.text.tagged:tagged",
     "vectors": "softcount.text.vectors:vectors",
 }
 """Where each kind is read and written: ``module:name`` with functions build_name and open_name."""

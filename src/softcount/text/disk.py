@@ -284,7 +284,7 @@ class DiskArray(PickledWithoutCaches):
             return self._read([(row, row + 1)])[0]
         rows = _row_numbers(rows, n)
         if not len(rows):
-            return self._read([(0, 0)])
+            return self._read([])
         begins = np.flatnonzero(np.diff(rows, prepend=-2) != 1)
         runs = zip(rows[begins], rows[np.append(begins[1:], len(rows)) - 1] + 1, strict=True)
         return self._read(list(runs))
