@@ -14,6 +14,7 @@ from softcount.text.disk import CorpusFolder
 T = TypeVar("T", bound=Any)
 
 KINDS = {
+    "pairs": "softcount.text.bitext:pairs",
     "sentences": "softcount.text.sequences:sequences",
     "tagged": "softcount.text.tagged:tagged",
     "vectors": "softcount.text.vectors:vectors",
