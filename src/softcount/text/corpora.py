@@ -18,6 +18,7 @@ KINDS = {
     "sentences": "softcount.text.sequences:sequences",
     "tagged": "softcount.text.tagged:tagged",
     "vectors": "softcount.text.vectors:vectors",
+    "trees": "softcount.text.treebank:trees",
 }
 """Where each kind is read and written: ``module:name`` with functions build_name and open_name."""
 
