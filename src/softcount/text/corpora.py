@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from softcount.core.errors import DataError, StoreError, brief
-from softcount.text.disk import CorpusFolder
+from softcount.text.disk import META, CorpusFolder
 
 T = TypeVar("T", bound=Any)
 
 KINDS = {
+    "documents": "softcount.text.archive:documents",
     "pairs": "softcount.text.bitext:pairs",
     "sentences": "softcount.text.sequences:sequences",
     "tagged": "softcount.text.tagged:tagged",
@@ -43,7 +44,14 @@ def build_corpus(data: Any, path: str | os.PathLike[str], kind: str, **options: 
 
 
 def open_corpus(path: str | os.PathLike[str]) -> Any:
-    """Open a corpus that `build_corpus` wrote; estimators take it like data in memory."""
+    """Open a corpus that `build_corpus` wrote; estimators take it like data in memory.
+
+    Documents are an `softcount.text.archive.Archive`, whose parts are matrices of counts.
+    """
+    if _is_archive(Path(path)):
+        from softcount.text.archive import Archive  # imports scikit-learn
+
+        return Archive.open(path)
     corpus = CorpusFolder.open(Path(path))
     if corpus.facts.kind not in KINDS:
         raise StoreError(
@@ -62,6 +70,17 @@ def in_parts(corpus: T, size: int = PART) -> Iterator[T]:
         raise DataError(f"size={size} is not positive", "give 1 or more")
     for first in range(0, len(corpus), size):
         yield corpus.select(slice(first, first + size))
+
+
+def _is_archive(folder: Path) -> bool:
+    """Return whether documents are in this folder, whose format is another one."""
+    try:
+        if not (folder / META).is_file():
+            return False  # a pipe might block for ever
+        with (folder / META).open("rb") as file:
+            return b'"format": "softcount archive"' in file.read(100)
+    except OSError:
+        return False
 
 
 def _find(kind: str, what: str) -> Any:
