@@ -16,6 +16,7 @@ T = TypeVar("T", bound=Any)
 KINDS = {
     "sentences": "softcount.text.sequences:sequences",
     "vectors": "softcount.text.vectors:vectors",
+    "items": "softcount.text.items:items",
 }
 """Where each kind is read and written: ``module:name`` with functions build_name and open_name."""
 
