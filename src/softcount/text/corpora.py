@@ -15,11 +15,12 @@ T = TypeVar("T", bound=Any)
 
 KINDS = {
     "documents": "softcount.text.archive:documents",
+    "items": "softcount.text.items:items",
     "pairs": "softcount.text.bitext:pairs",
     "sentences": "softcount.text.sequences:sequences",
     "tagged": "softcount.text.tagged:tagged",
-    "vectors": "softcount.text.vectors:vectors",
     "trees": "softcount.text.treebank:trees",
+    "vectors": "softcount.text.vectors:vectors",
 }
 """Where each kind is read and written: ``module:name`` with functions build_name and open_name."""
 
