@@ -62,6 +62,11 @@ def open_corpus(path: str | os.PathLike[str]) -> Any:
     return _find(corpus.facts.kind, "open")(corpus)
 
 
+def kind_of(path: str | os.PathLike[str]) -> str:
+    """Return the kind of the corpus in a folder, as it stands there."""
+    return "documents" if _is_archive(Path(path)) else CorpusFolder.open(path).facts.kind
+
+
 def in_parts(corpus: T, size: int = PART) -> Iterator[T]:
     """Yield a corpus in parts of this many items, each in memory, in order.
 
