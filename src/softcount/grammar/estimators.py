@@ -147,8 +147,8 @@ class PCFG(PCFGParameters, store.SaveableTables, Estimator):
     def from_treebank(cls, trees: Any, sample_weight: Any = None, **settings: Any) -> Self:
         """Make a treebank grammar: all rules of the trees, by relative frequency.
 
-        ``trees``          trees, strings in Penn brackets, or None, which is skipped; they may be on
-                           disk (`softcount.text.treebank.build_trees`), and are read once
+        ``trees``          trees, strings in Penn brackets, or None, which is skipped; may be on
+                           disk (`softcount.text.treebank.build_trees`), and is read once
         ``sample_weight``  weight of each tree
         ``horizontal``     order of horizontal Markovisation: number of left siblings that a part of
                            a binarised right side is conditioned on; None: all, rules stay whole
