@@ -123,6 +123,13 @@ class Sequences:
         """The number of words in each sentence."""
         return self.side.lengths
 
+    def count_words(self) -> IntArray:
+        """Return the number of occurrences of each word, (words,)."""
+        counts = np.zeros(len(self.words), np.int64)
+        for tokens in self.tokens.parts() if isinstance(self.tokens, DiskArray) else (self.tokens,):
+            counts += np.bincount(tokens, minlength=len(counts))
+        return counts
+
     def sentence(self, n: int) -> list[str]:
         """Return the words of a sentence."""
         return self.side.sentence(n)
