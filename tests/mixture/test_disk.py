@@ -206,7 +206,7 @@ def test_starts_take_a_sample_of_what_is_on_disk(
 ) -> None:
     monkeypatch.setattr(starts, "SAMPLE", 1)
     monkeypatch.setattr(starts, "SAMPLED_PER_CLASS", 7)
-    core, items = sc.GaussianMixture(3)._bind(points)
+    _, items = sc.GaussianMixture(3)._bind(points)
     some = starts.sample(items, 3)
     assert len(some) == 21
     rows = (some.x.x + items.x.offset).round(9).tolist()  # type: ignore[attr-defined]
