@@ -869,7 +869,7 @@ def make_shard(pieces: Sequence[Bundle], support: Support, stretch: Stretch) -> 
             leaf = local[np.searchsorted(entries, piece.leaf[:, padded])]
             lanes.append(Lanes(leaf, piece.numbers))
         constant = local[np.searchsorted(entries, same[0].constant)]
-        blocks.append(StoryBlock(same[0].circuit.rows, constant, tuple(lanes)))
+        blocks.append(StoryBlock.of(same[0].circuit.rows, constant, lanes))
     numbers = np.concatenate([piece.numbers.ravel() for piece in pieces])
     n_tokens = stretch.count_tokens(numbers)
     return StoryShard(_stack_small(blocks), tuple(touched), len(numbers), n_tokens)
@@ -902,7 +902,7 @@ def _stack_small(blocks: Sequence[StoryBlock]) -> tuple[StoryBlock, ...]:
         ]
         together = Lanes(np.concatenate([each.leaf for each in lanes]), np.concatenate(numbers))
         constant = np.concatenate([block.constant for block in pile])
-        large.append(StoryBlock(rows, constant, (together,)))
+        large.append(StoryBlock.of(rows, constant, [together]))
     return tuple(large)
 
 
