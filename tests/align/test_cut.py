@@ -423,7 +423,9 @@ def test_everything_and_its_parts_decode_alike(is_cut: None) -> None:
     corpus = model._corpus
     whole = [
         matrix[:-1].copy()
-        for block, links in model._posterior_blocks(corpus.everything)
+        for block, links in model.core_.posterior_blocks(
+            model.raw_params_, corpus.everything, threads=1
+        )
         for matrix in block.matrices(links)
     ]
     parts = [matrix for matrix in model.posteriors() if matrix.size]

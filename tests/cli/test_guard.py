@@ -63,8 +63,8 @@ READ = {
     "grammar": {"file", "rules", "treebank", "brackets", "trees", "gold"},
     "parse": {"model", "file", "brackets", "gold"},
     "story": {"model", "data"},
-    "corpus build": {"files", "stop_words", "like"},
-    "corpus info": {"archive"},
+    "corpus build": {"files", "stop_words", "like", "source", "target"},
+    "corpus info": {"corpus"},
     "resume": set(),
     "show": set(),
     "demo": set(),
@@ -243,7 +243,7 @@ def test_the_files_of_standard_output_and_errors(world: Path) -> None:
         done("align", "pairs", "-m", "ibm1", "--output", "/dev/stdout")
     assert Path("out").read_text().count("\n") == 3
     with standing_for(1, Path(ARCHIVE, "words.bin")):
-        refused("corpus", "info", ARCHIVE, message="standard output goes to the file of ARCHIVE")
+        refused("corpus", "info", ARCHIVE, message="standard output goes to the file of CORPUS")
 
 
 def test_what_is_no_file_may_be_written_and_read(world: Path) -> None:

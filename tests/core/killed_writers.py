@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-LONGEST = {"build": 0.2}
+LONGEST = {"build": 0.2, "corpus": 0.1}
 """Seconds until a writer is killed, at most; of others 0.04."""
 
 
@@ -54,11 +54,24 @@ def build(path: Path, version: int) -> None:
     Archive.build((f"a{n} b{n % 7} c{version}" for n in range(300)), path)
 
 
+def corpus(path: Path, version: int) -> None:
+    """A corpus in several files, in place of the one before."""
+    from softcount.text import disk
+    from softcount.text.corpora import build_corpus
+
+    disk.SHARD_BYTES, disk.BLOCK = 4000, 1000
+    shutil.rmtree(path, ignore_errors=True)
+    build_corpus((f"a{n} b{n % 7} c{version}" for n in range(9000)), path, "sentences")
+
+
+NEW = {"build", "corpus"}
+"""What is written to a new folder each time."""
 KINDS: dict[str, Callable[[Path, int], None]] = {
     "save": save,
     "answer": answer,
     "page": page,
     "build": build,
+    "corpus": corpus,
 }
 
 
@@ -86,7 +99,7 @@ def kill_writers(kind: str, folder: Path, seed: int, kills: int) -> dict[str, in
             while True:
                 version = 1 - version
                 write(
-                    folder / f"archive-{time.monotonic_ns()}" if kind == "build" else target,
+                    folder / f"archive-{time.monotonic_ns()}" if kind in NEW else target,
                     version,
                 )
         time.sleep(draw.uniform(0.0, LONGEST.get(kind, 0.04)))
@@ -98,7 +111,7 @@ def kill_writers(kind: str, folder: Path, seed: int, kills: int) -> dict[str, in
         for one in there:
             seen["whole" if raw_of(one) in whole else "broken"] += 1
         seen["missing"] += not there
-        if kind == "build":
+        if kind in NEW:
             for one in there:
                 shutil.rmtree(one)
     write(target, 0)

@@ -39,7 +39,7 @@ def names(folder: Path) -> set[str]:
 # killed
 @pytest.mark.slow
 @posix
-@pytest.mark.parametrize("kind", ["save", "answer", "page", "build"])
+@pytest.mark.parametrize("kind", ["save", "answer", "page", "build", "corpus"])
 def test_killed_at_random_moments(kind: str, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -54,7 +54,7 @@ def test_killed_at_random_moments(kind: str, tmp_path: Path) -> None:
     assert told.returncode == 0, told.stderr
     seen = json.loads(told.stdout)
     assert seen["broken"] == 0, seen
-    assert kind == "build" or (seen["whole"], seen["missing"]) == (KILLS, 0), seen
+    assert kind in ("build", "corpus") or (seen["whole"], seen["missing"]) == (KILLS, 0), seen
     assert seen["drafts"], f"no writer was killed while it wrote: {seen}"
     assert seen["whole"], f"no writer got to the end: {seen}"
     assert seen["left"] == 0, f"the last one did not clear what was left: {seen}"

@@ -162,8 +162,10 @@ def test_counts_that_are_none(tmp_path: Path, count: float) -> None:
 def test_a_file_cut_short_after_opening(folder: Path) -> None:
     archive = Archive.open(folder)
     (folder / "words.bin").write_bytes(b"")
-    with pytest.raises(StoreError, match=r"words.bin cannot be mapped"):
+    with pytest.raises(StoreError, match=r"words.bin is shorter than it was"):
         _ = archive.shards()[0].bags
+    with pytest.raises(StoreError, match=r"words.bin cannot be mapped"):
+        archive.bags(np.array([2, 0]))
 
 
 HOSTILE_META = {

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from softcount.align.data import (
     LinkBlock,
     cumulate,
 )
+from softcount.align.decoding import HALF, ChosenLinks, select_links, symmetrise_all
 from softcount.align.families import DiagonalTension, JumpTable, StemTable
 from softcount.align.kernels import (
     JumpCounts,
@@ -71,6 +73,9 @@ JUMPS = "jumps"
 
 Sizes = tuple[IntArray, IntArray]
 """Source lengths and target lengths."""
+
+LinkMatrices = Iterator[tuple[LinkBlock, FloatArray]]
+"""Blocks of pairs, and a value for each of their links; valid until the next block is requested."""
 
 
 class AlignmentCore(Model):
@@ -135,17 +140,62 @@ class AlignmentCore(Model):
 
     def expect(self, params: Params, shard: BitextShard, how: EStep, local: Any = None) -> Stats:
         """Compute the expected counts and the log-likelihood of a shard."""
+        shard = shard.load(how.threads)
         step = ShardEStep(self, params, shard, how)
         for block in shard.blocks():
             step.count(block, step.posteriors(block))
         return step.stats()
 
-    def log_likelihoods(self, params: Params, shard: BitextShard, threads: int = 1) -> FloatArray:
-        """Compute log p(f | e) of every pair."""
-        step = ShardEStep(self, params, shard, EStep(threads=threads, score_only=True))
+    # predictions: functions of a shard for an engine, as `expect` is
+    def log_likelihoods(
+        self, params: Params, shard: BitextShard, how: EStep, local: Any = None
+    ) -> tuple[IntArray, FloatArray]:
+        """Compute log p(f | e) of every pair; return the pairs' numbers, too."""
+        shard = shard.load(how.threads)
+        step = ShardEStep(self, params, shard, replace(how, score_only=True))
         for block in shard.blocks():
             step.posteriors(block)
-        return step.logs
+        return shard.numbers, step.logs
+
+    def posteriors(
+        self, params: Params, shard: BitextShard, how: EStep, local: Any = None
+    ) -> tuple[IntArray, list[FloatArray]]:
+        """Compute the link posteriors of every pair, (l, m); return the pairs' numbers, too."""
+        return copy_matrices(self.posterior_blocks(params, shard.load(how.threads), how.threads))
+
+    def select(
+        self,
+        params: Params,
+        shard: BitextShard,
+        how: EStep,
+        local: Any = None,
+        level: float | None = None,
+        probabilities: bool = False,
+    ) -> list[ChosenLinks]:
+        """Predict links: those with a posterior above a level; None: of the best alignments."""
+        shard = shard.load(how.threads)
+        if level is not None:
+            blocks = self.posterior_blocks(params, shard, how.threads)
+            return [select_links(*block, level) for block in blocks]
+        posteriors = self.posterior_blocks(params, shard, how.threads) if probabilities else None
+        found = []
+        for block, links in self.posterior_blocks(params, shard, how.threads, best=True):
+            values = None if posteriors is None else next(posteriors)[1]
+            found.append(select_links(block, links, HALF).with_values(block, values))
+        return found
+
+    def posterior_blocks(
+        self,
+        params: Params,
+        shard: BitextShard,
+        threads: int,
+        blocks: Iterable[LinkBlock] | None = None,
+        best: bool = False,
+    ) -> LinkMatrices:
+        """Yield link posteriors; with ``best``, 1 for links of the best alignment, else 0."""
+        step = ShardEStep(self, params, shard, EStep(threads=threads, score_only=True))
+        for block in blocks or shard.blocks():
+            yield block, step.posteriors(block, best)
 
     def carry_over(
         self, old: AlignmentCore, params: Params, counts: Mapping[str, Array]
@@ -167,7 +217,17 @@ class AlignmentCore(Model):
 
     def totals(self, shard: BitextShard) -> dict[str, float]:
         """Return the total counts: every target word is aligned to one source word or NULL."""
-        return {TABLE: float(len(shard.target.tokens))}
+        return {TABLE: float(len(shard.load().target.tokens))}
+
+
+def copy_matrices(blocks: LinkMatrices) -> tuple[IntArray, list[FloatArray]]:
+    """Return the numbers of pairs, and their matrices (l, m), without the empty word's row."""
+    matrices: list[FloatArray] = []
+    numbers: list[IntArray] = [np.zeros(0, np.int64)]
+    for block, links in blocks:
+        numbers.append(block.numbers)
+        matrices += [matrix[:-1].astype(float) for matrix in block.matrices(links)]
+    return np.concatenate(numbers), matrices
 
 
 class ShardEStep:
@@ -306,6 +366,7 @@ class IBM1Core(AlignmentCore):
         Plain EM needs no memory for links: c(f | e) = t(f | e) Σ 1 / Σ_{e'} t(f | e'), the first
         sum over all co-occurrences of e and f: see `softcount.align.kernels`.
         """
+        shard = shard.load(how.threads)
         if not (how.fill == "soft" and how.temper == 1.0 and shard.constraints is None):
             return super().expect(params, shard, how, local)
         step = ShardEStep(self, params, shard, how)
@@ -764,6 +825,7 @@ class AgreementCore(Model):
         self, params: Params, shard: BidirectionalShard, how: EStep, local: Any = None
     ) -> Stats:
         """Compute the expected counts of both directions, and the sum of their log-likelihoods."""
+        shard = shard.load(how.threads)
         forward_params, backward_params = split_directions(params)
         if not self.agree:
             there = self.forward.expect(forward_params, shard.forward, how)
@@ -791,6 +853,76 @@ class AgreementCore(Model):
 
     def totals(self, shard: BidirectionalShard) -> dict[str, float]:
         """Return the total counts: every word of either side is aligned to one word or NULL."""
+        shard = shard.load()
         return join_directions(
             [self.forward.totals(shard.forward), self.backward.totals(shard.backward)]
         )
+
+    # predictions: functions of a shard for an engine, as `expect` is
+    def posteriors(
+        self,
+        params: Params,
+        shard: BidirectionalShard,
+        how: EStep,
+        local: Any = None,
+        mean: str = "product",
+    ) -> tuple[IntArray, list[FloatArray]]:
+        """Compute the mean posteriors of every pair, (l, m); return the pairs' numbers, too."""
+        shard = shard.load(how.threads)
+        return copy_matrices(self.posterior_blocks(params, shard, how.threads, mean))
+
+    def select(
+        self,
+        params: Params,
+        shard: BidirectionalShard,
+        how: EStep,
+        local: Any = None,
+        method: Any = None,
+        level: float | None = None,
+        mean: str = "product",
+        probabilities: bool = False,
+    ) -> list[ChosenLinks]:
+        """Predict links: those with a mean posterior above a level, or of the best alignments.
+
+        ``method``  how the best alignments of both directions are combined, if ``level`` is None
+        ``mean``    the mean of both posteriors: "product" or "soft-union"
+        """
+        shard = shard.load(how.threads)
+        if level is not None:
+            blocks = self.posterior_blocks(params, shard, how.threads, mean)
+            return [select_links(*block, level) for block in blocks]
+        posteriors = None
+        if probabilities:
+            posteriors = self.posterior_blocks(params, shard, how.threads, mean)
+        found = []
+        for (block, there), (other, back) in self._both(params, shard, how.threads, best=True):
+            links = select_links(block, there, HALF).links
+            reverse, _ = select_links(other, back, HALF).links.flipped(np.zeros(0))
+            if method == "backward":
+                links = reverse
+            elif method != "forward":
+                links = symmetrise_all(links, reverse, method)
+            chosen = ChosenLinks(block.numbers, links, np.zeros(0))
+            values = None if posteriors is None else next(posteriors)[1]
+            found.append(chosen.with_values(block, values))
+        return found
+
+    def posterior_blocks(
+        self, params: Params, shard: BidirectionalShard, threads: int, mean: str = "product"
+    ) -> LinkMatrices:
+        """Yield the means of both directions' posteriors, block by block."""
+        for (block, links), (other, back) in self._both(params, shard, threads):
+            sizes = PairSizes(*block.sizes, block.offsets, other.offsets)
+            arguments = (sizes, links, back, mean == "product")
+            over_rows(kernels.average_directions, block.offsets, threads, *arguments)
+            yield block, links
+
+    def _both(
+        self, params: Params, shard: BidirectionalShard, threads: int, best: bool = False
+    ) -> Iterator[tuple[tuple[LinkBlock, FloatArray], tuple[LinkBlock, FloatArray]]]:
+        """Yield `AlignmentCore.posterior_blocks` of both directions, for the same pairs."""
+        forward, backward = split_directions(params)
+        there = self.forward.posterior_blocks(forward, shard.forward, threads, best=best)
+        blocks = shard.backward_blocks()
+        back = self.backward.posterior_blocks(backward, shard.backward, threads, blocks, best)
+        yield from zip(there, back, strict=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from numbers import Real
 from operator import index
@@ -20,6 +20,7 @@ from softcount.core.types import BoolArray, Counts, FloatArray, IntArray, Sparse
 from softcount.kernels import sparse
 from softcount.kernels.threads import over_rows
 from softcount.text.bitext import Bitext
+from softcount.text.disk import DiskArray, ShardsOnAccess
 from softcount.text.sequences import Side
 from softcount.text.shards import cut_by_work, split_items
 from softcount.text.vocabulary import Vocabulary
@@ -111,6 +112,37 @@ class PairLexicon:
         kernels.match_entries(*entries, rows, indptr, targets, matches)
         return matches
 
+    def restrict(
+        self, occurrences: Occurrences, target: Side, threads: int = 1
+    ) -> tuple[PairLexicon, IntArray]:
+        """Return the part of this lexicon that some pairs need, and the positions of its entries.
+
+        The lexicon must have all words that co-occur in these pairs.
+
+        ``occurrences``  where each source word occurs in them
+        ``target``       their target sentences
+        """
+        small = len(self) <= np.iinfo(np.int32).max
+        lengths = np.zeros(self.n_sources + 1, np.int64)
+        wanted = np.arange(PIECE, len(self), PIECE)
+        cuts = np.unique([0, *np.searchsorted(self.indptr, wanted), self.n_sources + 1])
+
+        def find(first: int, last: int) -> IntArray:
+            most = int(self.indptr[last] - self.indptr[first]) + 1
+            out: IntArray = np.empty(most, np.int32 if small else np.int64)
+            rows = (self.indptr, self.targets), occurrences.indptr, occurrences.pairs
+            sentences = target.tokens, target.indptr, self.n_targets
+            n = kernels.find_used(first, last, *rows, *sentences, out, lengths)
+            return out[:n].copy()
+
+        with ThreadPoolExecutor(threads) as pool:
+            entries = np.concatenate(
+                list(pool.map(lambda cut: find(*cut), pairwise(cuts.tolist())))
+            )
+        targets = np.empty(len(entries), self.targets.dtype)
+        sparse.take(self.targets, entries, targets)
+        return PairLexicon(cumulate(lengths), targets, self.n_targets), entries
+
     def unite(self, other: PairLexicon) -> PairLexicon:
         """Return the entries of both lexicons, which have the same numbers for all words."""
         lengths = np.zeros(self.n_sources + 1, np.int64)
@@ -151,12 +183,27 @@ def make_lexicon(
     return PairLexicon(cumulate(lengths), np.concatenate(pieces), n_targets)
 
 
-def unite_lexicons(parts: Sequence[PairLexicon]) -> PairLexicon:
-    """Unite several lexicons, two by two."""
-    while len(parts) > 1:
-        pairs = zip(parts[::2], parts[1::2], strict=False)
-        parts = [*(left.unite(right) for left, right in pairs), *parts[len(parts) & ~1 :]]
-    return parts[0]
+def unite_lexicons(parts: Iterable[PairLexicon]) -> PairLexicon:
+    """Unite several lexicons, two by two, as they come: few are needed at a time."""
+    unions: list[tuple[int, PairLexicon]] = []  # how many lexicons each is of, ever fewer
+    for part in parts:
+        n, union = 1, part
+        while unions and unions[-1][0] == n:
+            n, union = 2 * n, unions.pop()[1].unite(union)
+        unions.append((n, union))
+    union = unions.pop()[1]
+    while unions:
+        union = unions.pop()[1].unite(union)
+    return union
+
+
+def count_words(side: Side) -> IntArray:
+    """Count how often each word of the vocabulary occurs, (words,)."""
+    parts = side.tokens.parts() if isinstance(side.tokens, DiskArray) else (side.tokens,)
+    counts = np.zeros(len(side.words), np.int64)
+    for part in parts:
+        counts += np.bincount(part, minlength=len(counts))
+    return counts
 
 
 def narrow(targets: IntArray, n_targets: int) -> IntArray:
@@ -445,6 +492,10 @@ class BitextShard:
         names = (field.name for field in fields(self) if not field.name.startswith("_"))
         return {name: getattr(self, name) for name in names}
 
+    def load(self, threads: int = 1) -> BitextShard:
+        """Return the shard itself: it is in memory. See `BitextShardOnDisk`."""
+        return self
+
     @cached_property
     def occurrences(self) -> Occurrences:
         """Where each source word occurs."""
@@ -552,8 +603,24 @@ class LinkBlock:
             yield links[begin:end].reshape(l + 1, m)
 
 
+@dataclass(frozen=True, eq=False)
+class BitextShardOnDisk:
+    """A shard of consecutive pairs on disk, read for each E-step, which knows how many threads.
+
+    ``first, last``  the pairs, counted without those that have an empty side
+    """
+
+    corpus: BitextCorpus
+    first: int
+    last: int
+
+    def load(self, threads: int = 1) -> BitextShard:
+        """Read the shard."""
+        return self.corpus.read(self.first, self.last, threads)
+
+
 def _cut_side(side: Side, first: int, last: int) -> Side:
-    """Return consecutive sentences, as a view, without the words."""
+    """Return consecutive sentences, as a view, without the words; what is on disk is read."""
     borders = side.indptr[first : last + 1]
     return Side([], side.tokens[borders[0] : borders[-1]], borders - borders[0])
 
@@ -562,6 +629,10 @@ class BitextCorpus:
     """The corpus of a directional aligner: sentence pairs, and their known links.
 
     Pairs with an empty side carry no information about alignments and are skipped.
+
+    Of pairs on disk, only the lengths and the lexicon are in memory, and the words of one shard:
+    of at most `CUT` possible links. The part of the lexicon that a shard needs is found anew when
+    it is read; that takes less than half the time of the quickest E-step.
 
     ``pairs``        all pairs, including those with an empty side
     ``null``         whether target words can be aligned to the empty word
@@ -582,14 +653,23 @@ class BitextCorpus:
         self.pairs, self.null, self.constraints = pairs, null, constraints
         self.more, self._lexicon = more, lexicon
         self.numbers = np.flatnonzero(pairs.source.lengths * pairs.target.lengths)
+        self._collected: PairLexicon | None = None
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what the corpus was made from: shards and lexicon can be made again."""
-        names = ("pairs", "null", "constraints", "more", "_lexicon", "numbers")
+        """Return what the corpus was made from: shards and lexicon can be made again.
+
+        The lexicon of pairs on disk goes along: to collect it they must all be read.
+        """
+        names = ("pairs", "null", "constraints", "more", "_lexicon", "numbers", "_collected")
         return {name: getattr(self, name) for name in names}
+
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether the words are on disk."""
+        return isinstance(self.pairs.source.tokens, DiskArray)
 
     @property
     def sizes(self) -> tuple[IntArray, IntArray]:
@@ -613,35 +693,66 @@ class BitextCorpus:
         pairs = self.pairs if none_empty else self.pairs.select(self.numbers)
         return pairs, self.constraints and self.constraints.select(self.numbers)
 
+    def _cut(self, first: int, last: int) -> tuple[Side, Side, LinkConstraints | None]:
+        """Return consecutive pairs, and their constraints; what is on disk is read."""
+        if not self.is_on_disk:
+            pairs, constraints = self._kept
+            known = constraints and constraints.cut(first, last)
+            return _cut_side(pairs.source, first, last), _cut_side(pairs.target, first, last), known
+        numbers = self.numbers[first:last]
+        begin = int(numbers[0])
+        source, target = (
+            _cut_side(side, begin, int(numbers[-1]) + 1)
+            for side in (self.pairs.source, self.pairs.target)
+        )
+        if len(source) > len(numbers):  # there are pairs with an empty side in between
+            source, target = source.select(numbers - begin), target.select(numbers - begin)
+        return source, target, self.constraints and self.constraints.select(numbers)
+
     def _view(self, first: int, last: int, lexicon: PairLexicon | None = None) -> BitextShard:
         """Make a shard of consecutive pairs, with this lexicon or that of these pairs alone."""
-        pairs, constraints = self._kept
-        source, target = (_cut_side(side, first, last) for side in (pairs.source, pairs.target))
+        source, target, known = self._cut(first, last)
         found = None
         if lexicon is None:
-            borders, n_sources = source.indptr, len(pairs.source.words)
+            borders, n_sources = source.indptr, len(self.pairs.source.words)
             found = kernels.find_occurrences(source.tokens, borders, n_sources, self.null)
-            lexicon = make_lexicon(found, target, len(pairs.target.words))
-        known = constraints and constraints.cut(first, last)
+            lexicon = make_lexicon(found, target, len(self.pairs.target.words))
         own = (self.numbers[first:last], source, target, lexicon, self.null)
         return BitextShard(*own, constraints=known, _occurrences=found)
+
+    def read(self, first: int, last: int, threads: int = 1) -> BitextShard:
+        """Read a shard of consecutive training pairs from disk."""
+        lexicon = self.lexicon
+        if len(self.cuts) == 1:
+            return self._view(first, last, lexicon)
+        source, target, known = self._cut(first, last)
+        borders = source.indptr
+        found = kernels.find_occurrences(source.tokens, borders, lexicon.n_sources, self.null)
+        own, entries = lexicon.restrict(found, target, threads)
+        pairs = (self.numbers[first:last], source, target)
+        return BitextShard(*pairs, own, self.null, entries, known, _occurrences=found)
+
+    def _unite(self, parts: Iterable[PairLexicon]) -> PairLexicon:
+        """Return the lexicon of all pairs, from those of parts of them."""
+        lexicon = unite_lexicons(parts)
+        return lexicon if self.more is None else lexicon.with_pairs(*self.more)
 
     @cached_property
     def _parts(self) -> tuple[PairLexicon, list[BitextShard]]:
         """The lexicon of these pairs, and their shards."""
         parts = [self._view(first, last) for first, last in self.cuts]
-        lexicon = unite_lexicons([part.lexicon for part in parts])
-        if self.more is not None:
-            lexicon = lexicon.with_pairs(*self.more)
+        lexicon = self._unite(part.lexicon for part in parts)
         if len(parts) == 1:
             return lexicon, [replace(parts[0], lexicon=lexicon)]
         return lexicon, [replace(part, entries=lexicon.locate(part.lexicon)) for part in parts]
 
     @cached_property
     def everything(self) -> BitextShard:
-        """All pairs in one shard."""
+        """All pairs in one shard, in memory."""
         if self._lexicon is not None:
             return self._make_shard(self.numbers)
+        if self.is_on_disk:
+            return self._view(0, len(self), self.lexicon)
         lexicon, parts = self._parts
         return parts[0] if len(parts) == 1 else self._view(0, len(self), lexicon)
 
@@ -665,30 +776,50 @@ class BitextCorpus:
         own = (numbers, source, target, local, self.null, entries, constraints, new)
         return BitextShard(*own, _occurrences=occurrences)
 
+    def _make_part(self, first: int, last: int) -> BitextShard:
+        """Make a shard of consecutive pairs, whose words may be new to the lexicon."""
+        return self._make_shard(self.numbers[first:last])
+
+    def _refer(self, first: int, last: int) -> BitextShardOnDisk:
+        return BitextShardOnDisk(self, first, last)
+
     @property
     def lexicon(self) -> PairLexicon:
         """The model's lexicon: given, or collected from these pairs."""
-        return self._parts[0] if self._lexicon is None else self._lexicon
+        if self._lexicon is not None:
+            return self._lexicon
+        if not self.is_on_disk:
+            return self._parts[0]
+        if self._collected is None:
+            self._collected = self._unite(self._view(*cut).lexicon for cut in self.cuts)
+        return self._collected
 
-    def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[BitextShard]:
+    def shards(
+        self, batch_size: int | None = None, seed: int = 0
+    ) -> Sequence[BitextShard | BitextShardOnDisk]:
         """Cut the pairs into shards of at most `CUT` possible links, or into mini-batches.
 
         The shards of training pairs are views of the corpus, and made once, together with the
-        lexicon. Kernels are threaded, so that a single shard is no slower than many.
+        lexicon; those on disk are read when they are used. Kernels are threaded, so that a single
+        shard is no slower than many.
         """
-        if batch_size is None:
-            if self._lexicon is None:
-                return self._parts[1]
-            if len(self.cuts) == 1:
-                return [self.everything]
-            return [self._make_shard(self.numbers[first:last]) for first, last in self.cuts]
-        batches = split_items(len(self), len(self), batch_size, seed)
-        return [self._make_shard(self.numbers[batch]) for batch in batches]
+        if batch_size is not None:
+            batches = split_items(len(self), len(self), batch_size, seed)
+            wanted = [(self.numbers[batch],) for batch in batches]
+            made = ShardsOnAccess(self._make_shard, wanted)
+            return made if self.is_on_disk else list(made)
+        if self._lexicon is not None:
+            parts = ShardsOnAccess(self._make_part, self.cuts)
+            if self.is_on_disk:
+                return parts
+            return [self.everything] if len(parts) == 1 else list(parts)
+        return ShardsOnAccess(self._refer, self.cuts) if self.is_on_disk else self._parts[1]
 
-    def chunks(self) -> Iterator[BitextShard]:
-        """Yield all pairs in order, `CHUNK` at a time."""
-        for first in range(0, len(self), CHUNK):
-            yield self._make_shard(self.numbers[first : first + CHUNK])
+    def chunks(self) -> Sequence[BitextShard]:
+        """Return all pairs in order, `CHUNK` at a time, as shards made on access."""
+        firsts = range(0, len(self), CHUNK)
+        cuts = [(first, min(first + CHUNK, len(self))) for first in firsts]
+        return ShardsOnAccess(self._make_part, cuts)
 
     def name(self, number: int) -> str:
         """Return the name of a pair for messages."""
@@ -704,10 +835,34 @@ class BidirectionalShard(NamedTuple):
     forward: BitextShard
     backward: BitextShard
 
+    def load(self, threads: int = 1) -> BidirectionalShard:
+        """Return the shard itself: it is in memory."""
+        return self
+
     def backward_blocks(self) -> Iterator[LinkBlock]:
         """Yield backward blocks of the same pairs as the forward blocks."""
         for block in self.forward.blocks():
             yield LinkBlock(self.backward, block.first, block.last)
+
+
+class BidirectionalShardOnDisk(NamedTuple):
+    """The same pairs on disk in both directions."""
+
+    forward: BitextShardOnDisk
+    backward: BitextShardOnDisk
+
+    def load(self, threads: int = 1) -> BidirectionalShard:
+        """Read the shard in both directions."""
+        return BidirectionalShard(self.forward.load(threads), self.backward.load(threads))
+
+
+def _join(
+    forward: Sequence[Any], backward: Sequence[Any], n: int
+) -> BidirectionalShard | BidirectionalShardOnDisk:
+    """Return shard n of both directions."""
+    there, back = forward[n], backward[n]
+    on_disk = isinstance(there, BitextShardOnDisk)
+    return BidirectionalShardOnDisk(there, back) if on_disk else BidirectionalShard(there, back)
 
 
 @dataclass(frozen=True, eq=False)
@@ -720,9 +875,49 @@ class BidirectionalCorpus:
     def __len__(self) -> int:
         return len(self.forward)
 
-    def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[BidirectionalShard]:
-        sides = (side.shards(batch_size, seed) for side in (self.forward, self.backward))
-        return [BidirectionalShard(*shards) for shards in zip(*sides, strict=True)]
+    @property
+    def pairs(self) -> Bitext:
+        """All pairs, in the forward direction."""
+        return self.forward.pairs
+
+    def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[Any]:
+        """Return shards as `BitextCorpus.shards` does, in both directions."""
+        sides = [side.shards(batch_size, seed) for side in (self.forward, self.backward)]
+        both = _join_all(*sides)
+        return both if isinstance(sides[0], ShardsOnAccess) else list(both)
+
+    def chunks(self) -> Sequence[Any]:
+        """Return all pairs in order, `CHUNK` at a time, as shards made on access."""
+        return _join_all(self.forward.chunks(), self.backward.chunks())
 
     def name(self, number: int) -> str:
         return self.forward.name(number)
+
+
+def _join_all(forward: Sequence[Any], backward: Sequence[Any]) -> ShardsOnAccess[Any]:
+    """Return the shards of both directions, made on access."""
+    numbers = range(len(forward))
+    return ShardsOnAccess(partial(_join, forward, backward), [(n,) for n in numbers])
+
+
+@dataclass(frozen=True, eq=False)
+class Chunks:
+    """A corpus of new pairs, to be aligned `CHUNK` pairs at a time."""
+
+    corpus: BitextCorpus | BidirectionalCorpus
+
+    def __len__(self) -> int:
+        return len(self.corpus)
+
+    @property
+    def pairs(self) -> Bitext:
+        """All pairs."""
+        return self.corpus.pairs
+
+    def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[Any]:
+        """Return the chunks."""
+        return self.corpus.chunks()
+
+    def name(self, number: int) -> str:
+        """Return the name of a pair for messages."""
+        return self.corpus.name(number)

@@ -7,10 +7,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, NamedTuple, Self, Unpack, get_args
+from functools import partial
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar, Unpack, get_args
 
 import numpy as np
 from scipy import sparse
@@ -25,36 +26,30 @@ from softcount.align.core import (
     HMMAlignmentCore,
     IBM1Core,
     IBM2Core,
-    ShardEStep,
     Sizes,
     join_directions,
     split_directions,
 )
 from softcount.align.data import (
     BidirectionalCorpus,
-    BidirectionalShard,
     BitextCorpus,
-    BitextShard,
+    Chunks,
     Dictionary,
     DictionaryConstraints,
-    LinkBlock,
     LinkConstraints,
     PairLexicon,
     Vocabularies,
+    count_words,
     cumulate,
     make_constraints,
     narrow,
 )
 from softcount.align.decoding import (
-    HALF,
     ChosenLinks,
     LinkMethod,
     check_threshold,
-    select_links,
-    symmetrise_all,
 )
 from softcount.align.families import Stems, StemTable, WithPast
-from softcount.align.kernels import PairSizes, average_directions
 from softcount.align.parameters import (
     MEANS,
     BidirectionalParameters,
@@ -75,17 +70,16 @@ from softcount.core.errors import (
     brief,
 )
 from softcount.core.estimator import Estimator, FitOptions, all_or_nothing
-from softcount.core.fit import WarmStart
+from softcount.core.fit import WarmStart, open_session
 from softcount.core.folder import resumable
-from softcount.core.model import Model
+from softcount.core.model import Model, NamingCorpus
 from softcount.core.store import AGAIN, numbers
 from softcount.core.theory import Decomposition
 from softcount.core.types import Array, Counts, EStep, Fit, FloatArray, IntArray, Params
-from softcount.engines.blocks import tree_sum
+from softcount.engines.base import Engine
 from softcount.families.base import check_start
 from softcount.families.large import LargeTable
 from softcount.families.rows import row_sums
-from softcount.kernels.threads import over_rows
 from softcount.learners.base import Learner
 from softcount.text.bitext import Bitext, as_bitext
 from softcount.text.links import FlatLinks, Link
@@ -96,8 +90,9 @@ PAST = "past."
 
 NO_PAIRS = "there is nothing to learn from: every pair has an empty side"
 
-LinkMatrices = Iterator[tuple[LinkBlock, FloatArray]]
-"""Blocks of pairs, and a value for each of their links; valid until the next block is requested."""
+T = TypeVar("T")
+
+PairCorpus = Any  # of one direction or both, with ``pairs``; or `Chunks` of one
 
 
 class BaseAligner(store.Saveable, Estimator):
@@ -142,20 +137,30 @@ class BaseAligner(store.Saveable, Estimator):
 
     # aligning
     @abstractmethod
-    def _shards(self, pairs: Any) -> tuple[Bitext, Iterator[Any]]:
-        """Return the pairs (None: the training pairs), and an iterator over their shards."""
+    def _corpus_of(self, pairs: Any) -> PairCorpus:
+        """Return a corpus of pairs to align; None: the training pairs."""
 
-    @abstractmethod
-    def _posterior_blocks(self, shard: Any) -> LinkMatrices:
-        """Yield the link posteriors of a shard, block by block."""
+    def _shards(self, pairs: Any) -> tuple[Bitext, Sequence[Any]]:
+        """Return pairs to align (None: the training pairs), and their shards."""
+        corpus = self._corpus_of(pairs)
+        return corpus.pairs, corpus.shards(None, 0)
+
+    def _each(self, function: Callable[..., T], corpus: PairCorpus) -> Iterator[T]:
+        """Yield what a function of the core returns for each shard, computed on the engine."""
+        if len(corpus):  # otherwise every pair has an empty side
+            yield from self._map(function, corpus, params=self._current_params())
+
+    def _current_params(self) -> Params:
+        """Return the parameters that pairs are aligned with."""
+        return self.raw_params_
 
     def _choose(
-        self, pairs: Any, choose: Callable[[Any], Iterator[ChosenLinks]]
+        self, pairs: Any, select: Callable[..., list[ChosenLinks]]
     ) -> tuple[FlatLinks, FloatArray]:
-        """Concatenate the links that ``choose`` selects in each shard."""
-        text, shards = self._shards(pairs)
-        parts = [part for shard in shards for part in choose(shard)]
-        lengths = np.zeros(len(text), np.int64)  # pairs with an empty side have no links
+        """Concatenate the links that ``select`` predicts for each shard."""
+        corpus = self._corpus_of(pairs)
+        parts = [part for found in self._each(select, corpus) for part in found]
+        lengths = np.zeros(len(corpus.pairs), np.int64)  # pairs with an empty side have no links
         for part in parts:
             lengths[part.numbers] = np.diff(part.links.indptr)
         sources = np.concatenate([np.zeros(0, np.int32), *(part.links.source for part in parts)])
@@ -163,19 +168,22 @@ class BaseAligner(store.Saveable, Estimator):
         values = np.concatenate([np.zeros(0), *(part.values for part in parts)])
         return FlatLinks(cumulate(lengths), sources, targets), values
 
+    @abstractmethod
+    def _posteriors(self) -> Callable[..., tuple[IntArray, list[FloatArray]]]:
+        """Return the function of the core that computes the posteriors of a shard."""
+
     def posteriors(self, pairs: Any = None) -> list[FloatArray]:
         """Compute p(a_j = i | pair), an (l, m) matrix for each pair.
 
         What a column lacks to a sum of one is the posterior of the empty word.
         """
-        text, shards = self._shards(pairs)
+        corpus = self._corpus_of(pairs)
+        text = corpus.pairs
         sizes = zip(text.source.lengths.tolist(), text.target.lengths.tolist(), strict=True)
         posteriors: list[FloatArray] = [np.zeros(size) for size in sizes]
-        for shard in shards:
-            for block, links in self._posterior_blocks(shard):
-                matrices = block.matrices(links)
-                for number, matrix in zip(block.numbers.tolist(), matrices, strict=True):
-                    posteriors[number] = matrix[:-1].astype(float)
+        for items, matrices in self._each(self._posteriors(), corpus):
+            for number, matrix in zip(items.tolist(), matrices, strict=True):
+                posteriors[number] = matrix
         return posteriors
 
     @abstractmethod
@@ -207,11 +215,11 @@ class BaseAligner(store.Saveable, Estimator):
 
 
 def _expected_counts(
-    core: Model, params: Params, shards: Sequence[Any], threads: int
+    core: Model, params: Params, corpus: NamingCorpus, engine: Engine | None
 ) -> Mapping[str, Counts]:
     """Compute the expected counts of all pairs, by family."""
-    how = EStep(threads=threads)
-    return tree_sum(core.expect(params, shard, how) for shard in shards).counts
+    with open_session(core, corpus, engine) as session:
+        return session.expect(core.expect, params, EStep()).counts
 
 
 class Continuation(NamedTuple):
@@ -307,7 +315,7 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
         words = Vocabulary(pairs.source.words), Vocabulary(pairs.target.words)
         dictionary = Dictionary.of(self.dictionary, self.lowercase)
         sources, targets, _ = dictionary.number_entries(words)
-        target_counts = np.bincount(pairs.target.tokens, minlength=len(pairs.target.words))
+        target_counts = count_words(pairs.target)
         if grow:
             rows = self._lexicon.rows()
             rows[rows == self._lexicon.n_sources] = len(pairs.source.words)  # the empty word's
@@ -445,8 +453,7 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
         if self._corpus is None:
             assert self._past is not None
             return self._past
-        shards, params = self._corpus.shards(), self.raw_params_
-        counts = _expected_counts(self.core_, params, shards, self._threads)
+        counts = _expected_counts(self.core_, self.raw_params_, self._corpus, self.engine)
         return self._add_past(counts)
 
     def _add_past(self, counts: Mapping[str, Any]) -> dict[str, Array]:
@@ -503,15 +510,14 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
         return Continuation(core, corpus, start, {TABLE: counts, **others})
 
     # aligning
-    def _shards(self, pairs: Any) -> tuple[Bitext, Iterator[BitextShard]]:
+    def _corpus_of(self, pairs: Any) -> PairCorpus:
         self._require_fit()
         training = getattr(self, "_corpus", None)
         if training is not None and (pairs is None or pairs is training.pairs):
-            return training.pairs, iter(training.shards())
+            return training
         if pairs is None:
             raise DataError("the training pairs are not saved with a model", "give pairs to align")
-        corpus = self._bind_more(self.core_, pairs)
-        return corpus.pairs, corpus.chunks()
+        return Chunks(self._bind_more(self.core_, pairs))
 
     def align(self, pairs: Any = None, *, threshold: float | None = None) -> list[list[Link]]:
         """Predict the links (i, j) of each pair: source and target position, counted from 0.
@@ -526,41 +532,25 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
         self, pairs: Any = None, *, threshold: float | None = None, probabilities: bool = False
     ) -> tuple[FlatLinks, FloatArray]:
         """Predict links like `align`, in flat arrays, with their probabilities if requested."""
-        if threshold is None:
-            return self._choose(pairs, lambda shard: self._decode(shard, probabilities))
-        level = check_threshold(threshold)
-        return self._choose(
-            pairs,
-            lambda shard: (select_links(*block, level) for block in self._posterior_blocks(shard)),
-        )
+        level = None if threshold is None else check_threshold(threshold)
+        self._require_fit()
+        select = partial(self.core_.select, level=level, probabilities=probabilities)
+        return self._choose(pairs, select)
 
-    def _decode(self, shard: BitextShard, probabilities: bool) -> Iterator[ChosenLinks]:
-        """Yield the links of the best alignments, block by block."""
-        posteriors = self._posterior_blocks(shard) if probabilities else None
-        for block, links in self._posterior_blocks(shard, best=True):
-            chosen = select_links(block, links, HALF)
-            yield chosen.with_values(block, None if posteriors is None else next(posteriors)[1])
-
-    def _posterior_blocks(
-        self, shard: BitextShard, blocks: Iterable[LinkBlock] | None = None, best: bool = False
-    ) -> LinkMatrices:
-        """Yield link posteriors; with ``best``, 1 for links of the best alignment, else 0."""
-        how = EStep(threads=self._threads, score_only=True)
-        step = ShardEStep(self.core_, self.raw_params_, shard, how)
-        for block in blocks or shard.blocks():
-            yield block, step.posteriors(block, best)
+    def _posteriors(self) -> Callable[..., tuple[IntArray, list[FloatArray]]]:
+        return self.core_.posteriors
 
     def score_samples(self, pairs: Any = None) -> FloatArray:
         """Compute log p(target | source) of each pair; 0 if either side is empty."""
-        text, shards = self._shards(pairs)
-        logs = np.zeros(len(text))
-        for shard in shards:
-            logs[shard.numbers] = self.core_.log_likelihoods(self.raw_params_, shard, self._threads)
+        corpus = self._corpus_of(pairs)
+        logs = np.zeros(len(corpus.pairs))
+        for items, values in self._each(self.core_.log_likelihoods, corpus):
+            logs[items] = values
         return logs
 
     def perplexity(self, pairs: Any) -> float:
         """Compute the perplexity: exp(−log-likelihood / number of target words)."""
-        text, _ = self._shards(pairs)
+        text = self._corpus_of(pairs).pairs
         has_source = text.source.lengths > 0
         n_words = max(float(text.target.lengths[has_source].sum()), 1.0)
         return float(np.exp(-self.score_samples(text).sum() / n_words))
@@ -930,8 +920,7 @@ class BidirectionalAligner(BaseAligner):
         """Compute the expected counts of all pairs seen so far, by family, for each direction."""
         if self._corpus is None:
             return self.forward_._expected_counts(), self.backward_._expected_counts()
-        shards, params = self._corpus.shards(), self._possible_params()
-        counts = _expected_counts(self.core_, params, shards, self._threads)
+        counts = _expected_counts(self.core_, self._possible_params(), self._corpus, self.engine)
         forward, backward = split_directions(counts)
         return self.forward_._add_past(forward), self.backward_._add_past(backward)
 
@@ -958,11 +947,24 @@ class BidirectionalAligner(BaseAligner):
         return self.forward_.translations(word, n)
 
     # aligning
-    def _shards(self, pairs: Any) -> tuple[Bitext, Iterator[BidirectionalShard]]:
+    def _corpus_of(self, pairs: Any) -> PairCorpus:
         self._require_fit()
-        text, forward = self.forward_._shards(pairs)
-        _, backward = self.backward_._shards(self._flip(text))
-        return text, map(BidirectionalShard, forward, backward)
+        forward: PairCorpus = self.forward_._corpus_of(pairs)
+        backward: PairCorpus = self.backward_._corpus_of(self._flip(forward.pairs))
+        if isinstance(forward, Chunks) and isinstance(backward, Chunks):
+            sides: Any = forward.corpus, backward.corpus
+            return Chunks(BidirectionalCorpus(*sides))
+        return BidirectionalCorpus(forward, backward)
+
+    @property
+    def _current_core(self) -> AgreementCore:
+        """Both directions as they are now: each may have learned more by itself."""
+        self._require_fit()
+        sides = self.forward_.core_, self.backward_.core_
+        return AgreementCore(self._name, *sides, self.agree)
+
+    def _current_params(self) -> Params:
+        return join_directions(side.raw_params_ for side in self._directions)
 
     def _flip(self, text: Bitext) -> Bitext | None:
         """Return the pairs for the backward direction; None stands for the training pairs."""
@@ -1004,53 +1006,22 @@ class BidirectionalAligner(BaseAligner):
                 f"a threshold is for {' and '.join(MEANS)}, not for {method}",
                 "leave out the threshold, or choose another method",
             )
-        if method not in MEANS:
-            return self._choose(pairs, lambda shard: self._decode(shard, method, probabilities))
-        level = check_threshold(self.threshold if threshold is None else threshold)
-        return self._choose(
-            pairs,
-            lambda shard: (
-                select_links(*block, level) for block in self._posterior_blocks(shard, method)
-            ),
-        )
+        how: dict[str, Any] = {"method": method, "mean": self._default_method}
+        if method in MEANS:
+            level = check_threshold(self.threshold if threshold is None else threshold)
+            how |= {"mean": method, "level": level}
+        select = partial(self._current_core.select, probabilities=probabilities, **how)
+        return self._choose(pairs, select)
 
-    def _decode(
-        self, shard: BidirectionalShard, method: Any, probabilities: bool
-    ) -> Iterator[ChosenLinks]:
-        """Yield the best alignments of both directions, symmetrised, block by block."""
-        posteriors = self._posterior_blocks(shard) if probabilities else None
-        forward = self.forward_._posterior_blocks(shard.forward, best=True)
-        blocks = shard.backward_blocks()
-        backward = self.backward_._posterior_blocks(shard.backward, blocks, best=True)
-        for (block, there), (other, back) in zip(forward, backward, strict=True):
-            links = select_links(block, there, HALF).links
-            reverse, _ = select_links(other, back, HALF).links.flipped(np.zeros(0))
-            if method == "backward":
-                links = reverse
-            elif method != "forward":
-                links = symmetrise_all(links, reverse, method)
-            chosen = ChosenLinks(block.numbers, links, np.zeros(0))
-            yield chosen.with_values(block, None if posteriors is None else next(posteriors)[1])
-
-    def _posterior_blocks(
-        self, shard: BidirectionalShard, method: str | None = None
-    ) -> LinkMatrices:
-        """Yield the means of both directions' posteriors, block by block."""
-        geometric = (method or self._default_method) == "product"
-        forward = self.forward_._posterior_blocks(shard.forward)
-        backward = self.backward_._posterior_blocks(shard.backward, shard.backward_blocks())
-        for (block, links), (other, back) in zip(forward, backward, strict=True):
-            sizes = PairSizes(*block.sizes, block.offsets, other.offsets)
-            arguments = (sizes, links, back, geometric)
-            over_rows(average_directions, block.offsets, self._threads, *arguments)
-            yield block, links
+    def _posteriors(self) -> Callable[..., tuple[IntArray, list[FloatArray]]]:
+        return partial(self._current_core.posteriors, mean=self._default_method)
 
     def score_samples(self, pairs: Any = None) -> FloatArray:
         """Compute log p(target | source) + log p(source | target) of each pair.
 
         It is 0 if either side is empty.
         """
-        text, _ = self._shards(pairs)
+        text = self._corpus_of(pairs).pairs
         backward = self.backward_.score_samples(self._flip(text))
         return self.forward_.score_samples(text) + backward
 

@@ -29,6 +29,10 @@ from softcount.align.core import (
     JUMPS,
     TABLE,
     AgreementCore,
+    AlignmentCore,
+    HMMAlignmentCore,
+    LinkMatrices,
+    Sizes,
     decode_columns,
     join_directions,
     split_directions,
@@ -47,7 +51,6 @@ from softcount.align.estimators import (
     Continuation,
     DirectionalAligner,
     HMMAligner,
-    LinkMatrices,
 )
 from softcount.align.kernels import Occurrences, find_occurrences
 from softcount.align.parameters import GibbsAlignerParameters
@@ -56,11 +59,14 @@ from softcount.core.errors import DataError, LearnerError, brief
 from softcount.core.estimator import FitOptions, name_impossible_items
 from softcount.core.fit import WarmStart, fit
 from softcount.core.types import Array, Fit, FloatArray, IntArray, Params, Stats
+from softcount.families.large import LargeTable
 from softcount.kernels.collapsed import log_rising
 from softcount.kernels.jit import inline, lean, merged, njit
 from softcount.kernels.random import item_stream, uniform
 from softcount.kernels.threads import in_turn
 from softcount.learners.named import CollapsedGibbs
+from softcount.text.bitext import Bitext
+from softcount.text.disk import is_on_disk
 from softcount.text.sequences import Side
 
 if TYPE_CHECKING:
@@ -891,28 +897,44 @@ class LinkSampler:
 # The aligner
 
 
+def _require_memory(pairs: Bitext) -> None:
+    """Raise a `DataError` for pairs on disk."""
+    if is_on_disk(pairs.source.tokens):
+        raise DataError(
+            "a GibbsAligner samples the links of all pairs, which must be in memory; these are on "
+            "disk",
+            "use Aligner, which reads them part by part, or sample some: pairs.select(slice(1000))",
+        )
+
+
 LEAST = 1e-10
 """The prior of translations that a hard dictionary rules out."""
 
 
-class SampledHMM(HMMAligner):
+class SampledHMMCore(HMMAlignmentCore):
     """One direction of `GibbsAligner`: the posteriors of training pairs are those of the sampler.
 
     New pairs are aligned by an HMM with the means of the sampled tables.
+
+    ``sampled``  the training pairs, the marginals of their links, and their numbers in the corpus;
+                 None: nothing has been sampled
     """
 
-    _marginals: tuple[IndexedPairs, FloatArray] | None = None
+    sampled: tuple[IndexedPairs, FloatArray, IntArray] | None = None
 
-    def _posterior_blocks(
-        self, shard: BitextShard, blocks: Iterable[LinkBlock] | None = None, best: bool = False
+    def posterior_blocks(
+        self,
+        params: Params,
+        shard: BitextShard,
+        threads: int,
+        blocks: Iterable[LinkBlock] | None = None,
+        best: bool = False,
     ) -> LinkMatrices:
-        sampled = self._marginals  # of the training pairs, unless more were learned in another way
-        if shard.new or sampled is None or sampled[0].lexicon is not self._lexicon:
-            yield from super()._posterior_blocks(shard, blocks, best)
+        if shard.new or self.sampled is None:
+            yield from super().posterior_blocks(params, shard, threads, blocks, best)
             return
-        assert self._corpus is not None
-        indexed, links = sampled
-        first = int(np.searchsorted(self._corpus.numbers, shard.numbers[0]))
+        indexed, links, numbers = self.sampled
+        first = int(np.searchsorted(numbers, shard.numbers[0]))
         for block in blocks or shard.blocks():
             flat: FloatArray = np.empty(block.offsets[-1])
             marginals = indexed.matrices(links, first + block.first, first + block.last)
@@ -922,6 +944,14 @@ class SampledHMM(HMMAligner):
             if best:
                 decode_columns(block, flat, 1)
             yield block, flat
+
+
+class SampledHMM(HMMAligner):
+    """One direction of `GibbsAligner`."""
+
+    def _make_core(self, table: LargeTable, sizes: Sizes) -> AlignmentCore:
+        sampled = self.p_null, self.max_jump
+        return SampledHMMCore("HMMAligner", table, self.null, *sampled, sizes)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -982,6 +1012,13 @@ class GibbsAligner(GibbsAlignerParameters, BidirectionalAligner):  # type: ignor
                 "give kept of at most max_iter",
             )
 
+    def _bind(
+        self, data: Any, links: Sequence[Any] | None = None
+    ) -> tuple[AgreementCore, BidirectionalCorpus]:
+        if isinstance(data, Bitext):
+            _require_memory(data)
+        return super()._bind(data, links)
+
     def _start_values(self, core: AgreementCore, corpus: BidirectionalCorpus, init: Any) -> Any:
         """Train Model 1 in both directions, to draw the initial links with."""
         if init is not None:
@@ -1018,6 +1055,7 @@ class GibbsAligner(GibbsAlignerParameters, BidirectionalAligner):  # type: ignor
     def _learn_more(
         self, core: AgreementCore, corpus: BidirectionalCorpus, more: Sequence[Continuation]
     ) -> Fit:
+        _require_memory(corpus.pairs)
         # the counts of earlier pairs become part of the Dirichlet prior
         parts = zip(self._directions, more, strict=True)
         priors = [self._translation_prior(side) + part.past[TABLE] for side, part in parts]
@@ -1057,10 +1095,11 @@ class GibbsAligner(GibbsAlignerParameters, BidirectionalAligner):  # type: ignor
                 model, corpus, self._learner, self.engine, init=start, seed=seed, **options
             )
         means = []
-        for direction, chain in zip(self._directions, chains, strict=True):
-            assert isinstance(direction, SampledHMM)
+        sides = (core.forward, corpus.forward), (core.backward, corpus.backward)
+        for (side_core, side), chain in zip(sides, chains, strict=True):
+            assert isinstance(side_core, SampledHMMCore)
             links, mean = chain.marginals()
-            direction._marginals = (chain.pairs, links)
+            side_core.sampled = chain.pairs, links, side.numbers
             means.append(mean)
         return replace(result, params=self._to_params(means))
 

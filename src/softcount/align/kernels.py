@@ -249,6 +249,58 @@ def match_entries(
                     found[k] = at
 
 
+@njit
+def find_used(
+    first: int,
+    last: int,
+    rows: tuple[IntArray, IntArray],
+    occurs: IntArray,
+    pairs: IntArray,
+    tokens: IntArray,
+    borders: IntArray,
+    n_targets: int,
+    out: IntArray,
+    lengths: IntArray,
+) -> int:
+    """Find the entries of a lexicon's rows ``first`` to ``last`` whose words co-occur in pairs.
+
+    Their positions are written to ``out``, in ascending order, and their number in each row to
+    ``lengths``. Returns the number of all. The lexicon has all words that co-occur: so the words
+    seen need not be collected, only looked for, which takes a third of the time of
+    `find_cooccurring` and `match_entries`.
+    """
+    indptr, targets = rows
+    seen = np.zeros(n_targets, np.uint8)
+    used = 0
+    for row in range(first, last):
+        before, begin, end = used, indptr[row], indptr[row + 1]
+        n = 0
+        for o in range(occurs[row], occurs[row + 1]):
+            n += borders[pairs[o] + 1] - borders[pairs[o]]
+        if HALVING * n < end - begin:
+            for o in range(occurs[row], occurs[row + 1]):
+                for t in range(borders[pairs[o]], borders[pairs[o] + 1]):
+                    out[used] = begin + np.searchsorted(targets[begin:end], tokens[t])
+                    used += 1
+            out[before:used].sort()
+            distinct = before
+            for k in range(before, used):
+                if k == before or out[k] != out[k - 1]:
+                    out[distinct] = out[k]
+                    distinct += 1
+            used = distinct
+        else:
+            for o in range(occurs[row], occurs[row + 1]):
+                for t in range(borders[pairs[o]], borders[pairs[o] + 1]):
+                    seen[tokens[t]] = 1
+            for k in range(begin, end):
+                out[used] = k  # without a branch, which would be mispredicted too often
+                used += seen[targets[k]]
+                seen[targets[k]] = 0
+        lengths[row] = used - before
+    return used
+
+
 # The links of sentence pairs, gathered from the translation table and scattered back to it.
 #
 # Pair p has a matrix of (l + 1) × m numbers from ``offsets[p]`` on, one for each source position

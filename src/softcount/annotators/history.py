@@ -12,7 +12,7 @@ from softcount.annotators import Annotators
 from softcount.core.errors import DataError
 from softcount.kernels.posterior import soft
 from softcount.labels.history import History
-from softcount.mixture.base import FLOOR
+from softcount.mixture.core import FLOOR
 
 
 def annotator_history(model: Annotators, votes: Any, y: Any = None, gold: Any = None) -> History:

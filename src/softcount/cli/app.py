@@ -122,8 +122,8 @@ COMMANDS = {
     ),
     "corpus": Entry(
         "softcount.text.command:group",
-        "Count the words of documents once and store the counts on disk as an archive, for corpora "
-        "larger than memory.",
+        "Write data to a folder, a corpus, from which models learn though it is larger than "
+        "memory.",
     ),
     "resume": Entry(
         "softcount.cli.resume:Resume",

@@ -99,35 +99,38 @@ def read_items(path: str, form: str, arguments: int) -> list[Line]:
     ``arguments``  number of arguments of the story: if there are several, a JSON array gives all of
                    them; if there is one, the array itself is the item
     """
-    lines = []
-    for number, text in read_lines(path):
-        item: Any = None
-        place = f"{path}:{number}"
-        if text.strip() and form == "json":
-            try:
-                item = json.loads(text)
-            except (ValueError, RecursionError) as error:
-                fault = f"{place}: not JSON: {error}"
-                raise DataError(fault, hint="one JSON value a line") from error
-            if arguments > 1:
-                if not isinstance(item, list) or len(item) != arguments:
-                    raise DataError(
-                        f"{place}: the story takes {arguments} arguments",
-                        hint=f"write a JSON array of {arguments} values on every line",
-                    )
-                item = tuple(item)
-        elif text.strip():
-            parts = [part.strip() for part in text.split(SEPARATOR)]
-            if len(parts) != arguments:
-                raise DataError(
-                    f"{place}: the story takes {arguments} argument{'s' * (arguments > 1)}, "
-                    f"this line has {len(parts)}",
-                    hint=f"separate the arguments with {SEPARATOR}",
-                )
-            items = parts if form == "chars" else [part.split() for part in parts]
-            item = items[0] if arguments == 1 else tuple(items)
-        lines.append(Line(number, item))
-    return lines
+    return [
+        Line(number, parse_item(text, f"{path}:{number}", form, arguments))
+        for number, text in read_lines(path)
+    ]
+
+
+def parse_item(text: str, place: str, form: str, arguments: int) -> Any:
+    """Return the item of a story on a line, None if it is blank; see `read_items`."""
+    if not text.strip():
+        return None
+    if form == "json":
+        try:
+            item = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{place}: not JSON: {error}", hint="one JSON value a line") from error
+        if arguments == 1:
+            return item
+        if not isinstance(item, list) or len(item) != arguments:
+            raise DataError(
+                f"{place}: the story takes {arguments} arguments",
+                hint=f"write a JSON array of {arguments} values on every line",
+            )
+        return tuple(item)
+    parts = [part.strip() for part in text.split(SEPARATOR)]
+    if len(parts) != arguments:
+        raise DataError(
+            f"{place}: the story takes {arguments} argument{'s' * (arguments > 1)}, "
+            f"this line has {len(parts)}",
+            hint=f"separate the arguments with {SEPARATOR}",
+        )
+    items = parts if form == "chars" else [part.split() for part in parts]
+    return items[0] if arguments == 1 else tuple(items)
 
 
 @dataclass(frozen=True)
@@ -324,7 +327,7 @@ def read_text(path: str, form: str | None) -> SentenceText:
     from softcount.text import conllu, sequences
     from softcount.text.lines import strip_mark
 
-    form, pieces = _open_sentences(path, form)
+    form, pieces = open_sentences(path, form)
     if form == "conllu":
         file = conllu.from_pieces(pieces, name_source(path))
         return SentenceText(file.sequences(), file)
@@ -336,7 +339,7 @@ def stream_text(path: str, form: str | None) -> Iterator[SentenceText]:
     from softcount.text import conllu, sequences
     from softcount.text.lines import strip_mark
 
-    form, pieces = _open_sentences(path, form)
+    form, pieces = open_sentences(path, form)
     if form == "conllu":
         for file in conllu.parts(pieces, name_source(path)):
             yield SentenceText(file.sequences(), file)
@@ -353,13 +356,13 @@ def read_tags(path: str, column: str | None, separator: str) -> Tagged:
     from softcount.text import conllu, tagged
     from softcount.text.lines import strip_mark
 
-    form, pieces = _open_sentences(path, None)
+    form, pieces = open_sentences(path, None)
     if form == "conllu":
         return conllu.from_pieces(pieces, name_source(path)).tagged(column or "upos")
     return tagged.from_pieces(strip_mark(pieces), name_source(path), separator=separator)
 
 
-def _open_sentences(path: str, form: str | None) -> tuple[str, Iterator[bytes]]:
+def open_sentences(path: str, form: str | None) -> tuple[str, Iterator[bytes]]:
     """Guess the format of a file; return the format and an iterator over the pieces of the file.
 
     Both at once, because a pipe can be read only once.

@@ -96,11 +96,11 @@ def read_records(path: str, columns: Sequence[str] = COLUMNS) -> Records:
     fields, labels, blank = [], [], set()
     for n, line in enumerate(lines):
         place = f"{path}:{n + 1}"
-        cells = _read_object(line, place) if is_json else _split(line, columns, place)
+        cells = read_object(line, place) if is_json else split_columns(line, columns, place)
         if cells is None:
             blank.add(n)
         fields.append(cells or {})
-        labels.append(_read_label(fields[-1].get(LABEL), place))
+        labels.append(read_label(fields[-1].get(LABEL), place))
     return Records(path, fields, labels, is_json, frozenset(blank))
 
 
@@ -139,7 +139,7 @@ def column_names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(","))
 
 
-def _split(line: str, columns: Sequence[str], place: str) -> dict[str, str] | None:
+def split_columns(line: str, columns: Sequence[str], place: str) -> dict[str, str] | None:
     """Split a line into cells, keyed by column name; None if the line is blank."""
     cells = line.split("\t", len(columns) - 1)
     if len(cells) == len(columns):
@@ -154,7 +154,7 @@ def _split(line: str, columns: Sequence[str], place: str) -> dict[str, str] | No
     )
 
 
-def _read_object(line: str, place: str) -> dict[str, Any] | None:
+def read_object(line: str, place: str) -> dict[str, Any] | None:
     """Parse a JSON object; None if the line is blank. Raise if a key is repeated: one of the values
     would be lost, and the line could not be printed unchanged."""
 
@@ -179,7 +179,7 @@ def _read_object(line: str, place: str) -> dict[str, Any] | None:
     return value
 
 
-def _read_label(value: Any, place: str) -> str | None:
+def read_label(value: Any, place: str) -> str | None:
     """Return a label as text, with true and false spelled as in JSON; None if it is unknown."""
     if value is None:
         return None

@@ -443,7 +443,11 @@ class Estimator(HasLearner):
 
     # inference
     def _map(
-        self, function: Callable[..., T], corpus: NamingCorpus, how: EStep | None = None
+        self,
+        function: Callable[..., T],
+        corpus: NamingCorpus,
+        how: EStep | None = None,
+        params: Params | None = None,
     ) -> Iterator[T]:
         """Yield what a function returns for each shard of a corpus, computed on the engine.
 
@@ -451,12 +455,14 @@ class Estimator(HasLearner):
         little memory.
 
         ``function``  (params, shard, how, local) → anything: a method of the core, as `expect` is
+        ``params``    None: those that were learned
         """
         with (
             name_impossible_items(corpus),
             open_session(self.core_, corpus, self.engine) as session,
         ):
-            yield from session.map(function, self.raw_params_, how or EStep())
+            used = self.raw_params_ if params is None else params
+            yield from session.map(function, used, how or EStep())
 
     # what was learned
     def __sklearn_is_fitted__(self) -> bool:

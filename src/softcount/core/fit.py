@@ -15,6 +15,7 @@ from softcount._version import __version__
 from softcount.core import interrupt
 from softcount.core.errors import DataError, ImpossibleItem, LearnerError, SoftcountError
 from softcount.core.model import Corpus, Model, require_bound
+from softcount.core.spill import empty_table, read_only
 from softcount.core.types import Array, Counts, EStep, Fit, Params, State, Stats, Trace
 from softcount.core.verdict import Verdict
 from softcount.core.warnings import NotDistributedWarning
@@ -168,6 +169,7 @@ def fit(
         for number in range(learner.n_init):
             keeper = None if loop is None else loop.run(number, learner.max_iter, learner.n_init)
             run = Run(model, session, learner, seed, number, theory, keep_local, keeper=keeper)
+            run.n_items = len(data)
             results.append(run.drain(init, watchers, keep_params))
             if keep_local and development is None:  # they are large: keep those of one run only
                 best_so_far = int(np.argmax([result.objective for result in results]))
@@ -305,6 +307,8 @@ class Run:
         self.prior_size = sum(family.prior_size for family in self.families.values())
         self.theory, self.keep_local, self.step = theory, keep_local, first_step
         self.keeper = keeper
+        self.n_items = 0
+        """Number of items, for the table of parameters that belong to them."""
         self.last: Step | None = None
         self.sampler: Sampler | None = None
         self.states: list[State] = []
@@ -554,15 +558,20 @@ class Run:
         now = self.session.snapshot()
         self.session.restore(self.before)
         how = EStep(score_only=True, update=self.learner.m, mini_batch=self.moved_before)
+        table: Array | None = None
         try:
-            by_shard = self.session.each(rows, self.last.tables.params, how)
+            for stats in self.session.map(rows, self.last.tables.params, how):
+                part = np.asarray(stats.counts["rows"])
+                if table is None:
+                    shape = (self.n_items, *part.shape[1:])
+                    in_memory = isinstance(self.session.shards, list | tuple)
+                    make = np.empty if in_memory else empty_table
+                    table = make(shape, part.dtype)
+                table[np.asarray(stats.counts["numbers"])] = part
         finally:
             self.session.restore(now)
-        numbers = np.concatenate([np.asarray(stats.counts["numbers"]) for stats in by_shard])
-        parts = np.concatenate([np.asarray(stats.counts["rows"]) for stats in by_shard])
-        table = np.empty_like(parts)
-        table[numbers] = parts
-        return {self.model.local_name: table}
+        assert table is not None
+        return {self.model.local_name: read_only(table)}
 
     # E-steps
 

@@ -12,20 +12,22 @@ import hashlib
 import json
 import os
 import stat
+import struct
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, BinaryIO, Self, TypeVar
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from softcount.core.bounds import MIN_ROW
-from softcount.core.drafts import write_whole
+from softcount.core.drafts import open_whole, write_whole
 from softcount.core.errors import SoftcountError, StoreError
 from softcount.core.types import Array
 from softcount.families import Categorical, LogLinear
@@ -37,6 +39,9 @@ FORMAT = "softcount"
 """The only metadata key: with several, the library would write them in no fixed order."""
 
 FORMAT_VERSION = 1
+
+LARGE = 1 << 26
+"""Arrays of more bytes in total are written one by one, without a copy of them in memory."""
 
 LOADERS = {
     name: f"softcount.{module}:{name}"
@@ -97,9 +102,13 @@ def write(
     {'names': ['a', 'b']}
     """
     target = Path(path)
-    content = _content(kind, arrays, meta, signature)
+    plain, facts = _content(kind, arrays, meta, signature)
     try:
-        write_whole(target, content)
+        if sum(array.nbytes for array in plain.values()) > LARGE:
+            with open_whole(target) as file:
+                _write_arrays(file, plain, facts)
+        else:
+            write_whole(target, _encode(plain, facts))
     except OSError as error:
         raise StoreError(
             f"cannot write {target}: {error.strerror or error}",
@@ -154,8 +163,8 @@ def load(path: str | os.PathLike[str], **given: Any) -> Any:
 
 def _content(
     kind: str, arrays: Mapping[str, Array], meta: Mapping[str, Any], signature: str
-) -> bytes:
-    """Encode the contents of a file as bytes."""
+) -> tuple[dict[str, Array], str]:
+    """Return the arrays of a file as they are written, and everything else as JSON."""
     plain = {name: _plain_array(np.asarray(array)) for name, array in arrays.items()}
     for name, array in plain.items():
         if not _is_storable(array) or name == "__metadata__":
@@ -164,17 +173,48 @@ def _content(
                 "store integers or floats of at most 64 bits; put all else into meta, as JSON",
             )
     facts = {"format_version": FORMAT_VERSION, "kind": kind, "signature": signature, "meta": meta}
-    try:
+    with _as_json():
         # the checksum is of what a reader will see: JSON converts keys to strings, for example
         facts = json.loads(json.dumps(facts, allow_nan=False))
         facts["sha256"] = _digest(facts, plain)
-        return save(plain, metadata={FORMAT: json.dumps(facts)})
+        return plain, json.dumps(facts)
+
+
+@contextmanager
+def _as_json() -> Iterator[None]:
+    try:
+        yield
     except (TypeError, ValueError, RecursionError, SafetensorError) as error:
         raise StoreError(
             f"the names and meta data cannot be written as JSON: {error}",
             "use strings, finite numbers, lists and mappings only; NaN and long lists of numbers "
             "may be stored in arrays",
         ) from error
+
+
+def _encode(arrays: Mapping[str, Array], facts: str) -> bytes:
+    """Encode the contents of a file as bytes."""
+    with _as_json():
+        return save(dict(arrays), metadata={FORMAT: facts})
+
+
+def _write_arrays(file: BinaryIO, arrays: Mapping[str, Array], facts: str) -> None:
+    """Write the contents of a large file, array by array; the library would first copy them all."""
+    order = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))  # so all are aligned
+    header: dict[str, Any] = {"__metadata__": {FORMAT: facts}}
+    place = 0
+    for name in order:
+        array = arrays[name]
+        kind = f"{array.dtype.kind.upper()}{8 * array.itemsize}"
+        ends = [place, place + array.nbytes]
+        header[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": ends}
+        place = ends[1]
+    with _as_json():
+        text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    file.write(struct.pack("<Q", len(text)) + text)
+    for name in order:
+        file.write(arrays[name].reshape(-1).view(np.uint8).data)
 
 
 def _read(source: Path) -> Stored:

@@ -11,13 +11,22 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, repeat
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from softcount.core.types import EStep, Params, Stats
 from softcount.engines.base import Expect, Shard
 
 
-def tree_sum(parts: Iterable[Stats], sizes: Iterable[int] = ()) -> Stats:
+class Addable(Protocol):
+    """`Stats`, or anything else that can be added."""
+
+    def __add__(self, other: Any, /) -> Any: ...
+
+
+T = TypeVar("T", bound=Addable)
+
+
+def tree_sum(parts: Iterable[T], sizes: Iterable[int] = ()) -> T:
     """Sum in a fixed binary tree over the order of ``parts``, at least one.
 
     Works like a binary counter: neighbours of equal size are added as soon as both are available,
@@ -28,7 +37,7 @@ def tree_sum(parts: Iterable[Stats], sizes: Iterable[int] = ()) -> Stats:
     >>> tree_sum(Stats({}, log_likelihood=x) for x in (1.0, 2.0, 3.0)).log_likelihood
     6.0
     """
-    sums: list[tuple[int, Stats]] = []
+    sums: list[tuple[int, T]] = []
     for part, size in zip(parts, chain(sizes, repeat(1)), strict=False):
         total = part
         while sums and sums[-1][0] == size:

@@ -240,7 +240,8 @@ class DaskSession(RemoteSession):
                     return self._add_on_workers(turn)
         with self._turn(call, blocks) as turn:
             parts = (self._take(turn, reply) for reply in self._replies(turn))
-            return tree_sum(parts, map(len, blocks))
+            total: Stats = tree_sum(parts, map(len, blocks))
+            return total
 
     def _results(self, call: Call, blocks: Sequence[Block]) -> Iterator[Any]:
         with self._turn(call, blocks) as turn:

@@ -12,7 +12,9 @@ import os
 import platform
 import secrets
 import shutil
-from collections.abc import Collection, Iterator
+import tempfile
+import weakref
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -25,6 +27,7 @@ from safetensors.numpy import save_file
 from softcount.core import records
 from softcount.core.errors import StoreError
 from softcount.engines.packing import memory_order
+from softcount.text.disk import ShardsOnAccess
 
 try:
     import fcntl
@@ -119,6 +122,73 @@ class _Modules(Collection[str]):
 
     def __len__(self) -> int:
         return len(self.packages)
+
+
+# Values that are put aside, in memory or in files
+
+
+class Kept(list[Any]):
+    """Values in memory."""
+
+    def all(self) -> Sequence[Any]:
+        """Return the values as a sequence."""
+        return list(self)
+
+    def take(self) -> Iterator[Any]:
+        """Yield the values, and forget them."""
+        self.reverse()
+        while self:
+            yield self.pop()
+
+
+class Scratch:
+    """Values in the files of a folder, which is removed with this object.
+
+    Pickles hold the name of the folder, and do not remove it.
+
+    ``where``  a folder to make it in; if that is not possible, it is one for temporary files
+    """
+
+    def __init__(self, where: Path) -> None:
+        try:
+            self.path = make_session(where)
+        except StoreError:
+            self.path = make_session(Path(tempfile.gettempdir()))
+        self._n = 0
+        weakref.finalize(self, _remove_own, self.path, os.getpid())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"path": self.path}
+
+    def append(self, value: Any) -> None:
+        """Write a value to the next file."""
+        write(self._file(self._n), value)
+        self._n += 1
+
+    def read(self, number: int) -> Any:
+        """Read a value."""
+        return read(self._file(number))
+
+    def all(self) -> Sequence[Any]:
+        """Return the values as a sequence, which reads them when they are accessed."""
+        return ShardsOnAccess(self.read, [(number,) for number in range(self._n)])
+
+    def take(self) -> Iterator[Any]:
+        """Yield the values, and remove their files."""
+        for number in range(self._n):
+            yield self.read(number)
+            self._file(number).unlink()
+
+    def _file(self, number: int) -> Path:
+        return self.path / f"{number}.safetensors"
+
+
+Shelf = Kept | Scratch
+
+
+def _remove_own(path: Path, process: int) -> None:
+    if os.getpid() == process:  # not in a fork
+        remove_session(path)
 
 
 # Folders of sessions. Their owner holds a lock, which the system releases when it ends.

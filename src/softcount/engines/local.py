@@ -10,11 +10,14 @@ from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any, TypeVar
 
-from softcount.core import interrupt
+from softcount.core import interrupt, spill
 from softcount.core.errors import SoftcountError, brief
+from softcount.core.estimate import count_bytes
+from softcount.core.spill import Region, SpillFile
 from softcount.core.types import EStep, Params, Stats
 from softcount.engines.base import Expect, Shard
 from softcount.engines.blocks import tree_sum
+from softcount.engines.packing import Packed, is_lazy, pack
 from softcount.kernels.threads import Threads, single_threaded, usable_cpus
 
 T = TypeVar("T")
@@ -50,12 +53,35 @@ class Local:
         return LocalSession(shards, self.threads or usable_cpus(), threads_inside)
 
 
+@dataclass(frozen=True, eq=False)
+class _Spilled:
+    """A state of a shard that is in a file."""
+
+    main: bytes
+    beside: Region
+
+    def load(self) -> Any:
+        """Read the state into memory."""
+        return Packed(self.main, self.beside.read()).load()
+
+    def look(self) -> Any:
+        """Return the state with arrays that are mapped files, to be written elsewhere."""
+        return Packed(self.main, self.beside.map()).load()
+
+
 class LocalSession(AbstractContextManager["LocalSession"]):
-    """Shards in memory, with their state, and a pool of threads for them."""
+    """Shards in memory, with their state, and a pool of threads for them.
+
+    If shards are made on access, so that they need not fit into memory, their states need not
+    either: beyond `softcount.core.spill.LARGE` bytes they are in a temporary file.
+    """
 
     def __init__(self, shards: Sequence[Shard], threads: int, threads_inside: bool) -> None:
         self.shards = shards
         self._local: dict[int, Any] = {}
+        self._spill = SpillFile() if is_lazy(shards) else None
+        self._sizes: dict[int, int] = {}
+        """Bytes of the states that are in memory, if others are in a file."""
         self._threads_inside = threads if threads_inside else 1
         self._threads = 1 if threads_inside else min(threads, len(shards))
         self._pool = Threads(self._threads) if self._threads > 1 else None
@@ -89,13 +115,16 @@ class LocalSession(AbstractContextManager["LocalSession"]):
         return dict(self._local)
 
     def states(self) -> Mapping[int, Any]:
-        return dict(sorted(self._local.items()))
+        states = sorted(self._local.items())
+        return {n: one.look() if isinstance(one, _Spilled) else one for n, one in states}
 
     def restore(self, state: Mapping[int, Any]) -> None:
-        self._local = dict(state)
+        self.reset()
+        for shard, one in state.items():
+            self._keep(shard, one)
 
     def reset(self) -> None:
-        self._local = {}
+        self._local, self._sizes = {}, {}
 
     def close(self) -> None:
         if self._pool:
@@ -104,6 +133,22 @@ class LocalSession(AbstractContextManager["LocalSession"]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _state(self, shard: int) -> Any:
+        state = self._local.get(shard)
+        return state.load() if isinstance(state, _Spilled) else state
+
+    def _keep(self, shard: int, state: Any) -> None:
+        """Keep the state of a shard, in memory or in a file."""
+        if self._spill is not None and not isinstance(state, _Spilled):
+            self._sizes.pop(shard, None)
+            size = count_bytes(state)
+            if sum(self._sizes.values()) + size > spill.LARGE:
+                packed = pack(state, "the state of a shard")
+                state = _Spilled(packed.main, self._spill.write(packed.beside))
+            else:
+                self._sizes[shard] = size
+        self._local[shard] = state
 
     def _map(
         self, function: Expect, params: Params, how: EStep, which: Sequence[int] | None
@@ -117,7 +162,7 @@ class LocalSession(AbstractContextManager["LocalSession"]):
                 yield stats
                 continue
             if not how.score_only:
-                self._local[shard] = stats.local
+                self._keep(shard, stats.local)
             yield replace(stats, local=None)
 
     def _results(
@@ -127,7 +172,7 @@ class LocalSession(AbstractContextManager["LocalSession"]):
         which = range(len(self.shards)) if which is None else which
 
         def work(shard: int) -> T:
-            return function(params, self.shards[shard], how, self._local.get(shard))
+            return function(params, self.shards[shard], how, self._state(shard))
 
         if self._pool is None or len(which) == 1:
             return map(self._responsive, repeat(work), which)

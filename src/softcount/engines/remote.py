@@ -169,7 +169,8 @@ class RemoteSession(AbstractContextManager["RemoteSession"]):
 
     def _add_up(self, call: Call, blocks: Sequence[Block]) -> Stats:
         """Sum the results of blocks, in the fixed tree."""
-        return tree_sum(self._results(call, blocks), map(len, blocks))
+        total: Stats = tree_sum(self._results(call, blocks), map(len, blocks))
+        return total
 
     def _left(self, shard: int, version: Version) -> None:
         """Note that a shard has a state of this version now."""

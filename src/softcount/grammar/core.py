@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -32,6 +34,7 @@ from softcount.core.types import (
 from softcount.grammar.data import (
     Bracket,
     SpanConstraints,
+    StoredTreeCorpus,
     SupervisedSentences,
     TreeCorpus,
     TreeShard,
@@ -45,10 +48,16 @@ from softcount.grammar.parsing import (
     minimum_risk_brackets,
 )
 from softcount.grammar.rules import GrammarRule, GrammarRules
-from softcount.hmm.data import SentenceCorpus, SentenceShard, StateSetBuilder, StateSets
+from softcount.hmm.data import (
+    SentenceCorpus,
+    SentenceShard,
+    SetsOnDisk,
+    StateSetBuilder,
+    StateSets,
+)
 from softcount.kernels.threads import even_pieces, in_turn
-from softcount.text.sequences import Sequences
-from softcount.text.trees import Tree
+from softcount.text.disk import ShardsOnAccess
+from softcount.text.trees import Span, Tree
 from softcount.text.vocabulary import Vocabulary
 
 Part = TypeVar("Part")
@@ -116,13 +125,15 @@ class GrammarOptions(NamedTuple):
                 )
 
 
-class Query(NamedTuple):
-    """Sentences to run inference on, and the parameters to use."""
+class ExpectedBrackets(NamedTuple):
+    """Expectations over the trees of a shard: see `softcount.grammar.estimators.GrammarPosterior`.
 
-    params: Params
-    shard: TreeShard
-    text: Sequences
-    threads: int
+    ``brackets``  for each sentence
+    ``rules``     in all sentences
+    """
+
+    brackets: list[dict[Span, float]]
+    rules: dict[GrammarRule, float]
 
 
 class Grammar(Model):
@@ -147,14 +158,27 @@ class Grammar(Model):
     """Minimum posterior of brackets in minimum Bayes risk trees."""
 
     # learning
-    def make_corpus(self, given: SupervisedSentences, weights: FloatArray) -> TreeCorpus:
+    def make_corpus(
+        self, given: SupervisedSentences, weights: FloatArray
+    ) -> TreeCorpus | StoredTreeCorpus:
         """Make a corpus of sentences, with the known brackets and trees as constraints."""
-        text = given.text
-        n_words = len(self.vocabulary.words)
-        known = (*self._allowed_preterminals(given), weights, text.words[n_words:], n_words)
-        shard = SentenceShard(np.arange(len(text)), text.tokens, text.indptr, *known)
+        text, n_words = given.text, len(self.vocabulary.words)
+        tokens: Any = text.tokens
+        sets = SetsOnDisk(tokens) if given.is_on_disk else np.zeros(len(tokens), np.int32)
+        known: Any = (sets, StateSets.all_of(1), weights, text.words[n_words:], n_words, False)
+        plain = SentenceShard(np.arange(len(text)), tokens, text.indptr, *known)
+        if given.is_on_disk:
+            return StoredTreeCorpus(SentenceCorpus(plain, text.name), given, self.supervise)
+        whole = self.supervise(plain, given)
+        return TreeCorpus(SentenceCorpus(whole.text, text.name), whole.constraints, whole.trees)
+
+    def supervise(self, text: SentenceShard, given: SupervisedSentences) -> TreeShard:
+        """Make a shard of sentences in memory, with the known brackets and trees as constraints."""
+        if given.knows_nothing:
+            return TreeShard(text, SpanConstraints.unconstrained(self.n_nonterminals))
+        sets, states = self._allowed_preterminals(given)
         constraints, trees = self._constrain_spans(given), self._count_known_entries(given)
-        return TreeCorpus(SentenceCorpus(shard, text.name), constraints, trees)
+        return TreeShard(replace(text, sets=sets, states=states), constraints, trees)
 
     def _allowed_preterminals(self, given: SupervisedSentences) -> tuple[IntArray, StateSets]:
         """Return the set of preterminals allowed at each token; by default, any."""
@@ -205,39 +229,69 @@ class Grammar(Model):
         Draws depend only on the stream and the sentences' numbers.
         """
 
-    # inference
+    # inference: functions of a shard, for engines
     @abstractmethod
-    def log_probabilities(self, query: Query) -> FloatArray:
+    def log_probabilities(
+        self, params: Params, shard: TreeShard, how: EStep, local: Any = None
+    ) -> FloatArray:
         """Compute log p of each sentence."""
 
     @abstractmethod
-    def trace_parses(self, query: Query, samples: int = 0, stream: int = 0) -> list[list[Tree]]:
-        """Draw trees of each sentence from the posterior; an empty list if it has none.
+    def trace_parses(
+        self, params: Params, shard: TreeShard, how: EStep, local: Any = None
+    ) -> list[list[Tree]]:
+        """Return trees of each sentence; an empty list if it has none.
 
-        ``samples``  number of trees; 0: the most probable tree instead
+        ``how``  fill="hard": the most probable tree; fill="sample": samples from the posterior
         """
 
     @abstractmethod
-    def k_best_parses(self, query: Query, k: int) -> list[list[tuple[float, Tree]]]:
+    def k_best_parses(
+        self, params: Params, shard: TreeShard, how: EStep, local: Any = None, *, k: int
+    ) -> list[list[tuple[float, Tree]]]:
         """Return the k best trees of each sentence, each with log p(tree, sentence)."""
 
     @abstractmethod
-    def span_posteriors(self, query: Query) -> Iterator[SpanPosteriors]:
+    def span_posteriors(
+        self, params: Params, shard: TreeShard, threads: int = 1
+    ) -> Iterator[SpanPosteriors]:
         """Yield the posteriors of symbols over spans, for each sentence."""
 
-    def minimum_risk_parses(self, query: Query, labelled: bool) -> list[Tree | None]:
+    def minimum_risk_parses(
+        self, params: Params, shard: TreeShard, how: EStep, local: Any = None, *, labelled: bool
+    ) -> list[Tree | None]:
         """Return the minimum Bayes risk trees, by expected correct brackets (Goodman 1996)."""
         trees = []
-        for n, spans in enumerate(self.span_posteriors(query)):
-            words = query.text.sentence(n)
-            how = (self.relations, labelled, self.bracket_cost)
-            brackets = minimum_risk_brackets(len(words), spans, *how)
+        found = self.span_posteriors(params, shard, how.threads)
+        for words, spans in zip(self.list_sentences(shard), found, strict=True):
+            risk = (self.relations, labelled, self.bracket_cost)
+            brackets = minimum_risk_brackets(len(words), spans, *risk)
             trees.append(make_tree(brackets, self.labels, words))
         return trees
 
+    def expected_brackets(
+        self, params: Params, shard: TreeShard, how: EStep, local: Any = None, *, threshold: float
+    ) -> ExpectedBrackets:
+        """Return the expected brackets of at least ``threshold``, and all expected rules."""
+        labels, expected = self.labels, []
+        for spans in self.span_posteriors(params, shard, how.threads):
+            kept = spans.posteriors >= threshold
+            places = zip(*(at[kept].tolist() for at in spans), strict=True)
+            expected.append({(labels[a], i, j): posterior for i, j, a, posterior in places})
+        return ExpectedBrackets(expected, self.expected_rules(params, shard, how.threads))
+
     @abstractmethod
-    def expected_rules(self, query: Query) -> dict[GrammarRule, float]:
+    def expected_rules(
+        self, params: Params, shard: TreeShard, threads: int = 1
+    ) -> dict[GrammarRule, float]:
         """Return the expected number of uses of each rule in all sentences."""
+
+    def list_sentences(self, shard: TreeShard) -> list[list[str]]:
+        """Return the words of each sentence of a shard."""
+        known, new = self.vocabulary.words, shard.text.new_words
+        tokens, n = shard.text.observed.tolist(), len(known)
+        words = [known[token] if token < n else new[token - n] for token in tokens]
+        return [words[begin:end] for begin, end in pairwise(shard.text.indptr.tolist())]
 
     # rules and generation
     @abstractmethod
@@ -277,6 +331,11 @@ class Grammar(Model):
 
     def collapse(self, shards: Sequence[TreeShard], params: Params, stream: int) -> CollapsedTrees:
         """Make the collapsed sampler, starting from trees drawn given ``params``."""
+        if isinstance(shards, ShardsOnAccess):
+            raise LearnerError(
+                "a collapsed sampler keeps a tree of every sentence, but the data are on disk",
+                "use Gibbs() or VariationalBayes(), or give data in memory",
+            )
         shard = TreeShard.concatenate(shards)
         check_collapsible(self.families, shard.text.weights)
         first = self.sample_derivations(params, shard, stream)

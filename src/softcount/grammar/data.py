@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from scipy.sparse import csr_matrix, vstack
@@ -15,9 +15,10 @@ from softcount.core.errors import DataError, brief
 from softcount.core.pickling import PickledWithoutCaches
 from softcount.core.types import Array, BoolArray, IntArray
 from softcount.hmm.data import SentenceCorpus, SentenceShard, StateSetBuilder
+from softcount.text.disk import BLOCK, DiskArray, ShardsOnAccess, is_on_disk
 from softcount.text.sequences import Like, Sequences, sequences
 from softcount.text.shards import cut_by_work, split_items
-from softcount.text.treebank import Trees, lowercase, trees
+from softcount.text.treebank import StoredTrees, Trees, lowercase, trees
 from softcount.text.trees import Tree, escape_brackets, find_crossing, from_spans
 
 SHARD_WORK = 1 << 25
@@ -86,6 +87,12 @@ class TreeShard(PickledWithoutCaches):
             return np.zeros(0, np.int64)
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.constraints.sizes)])
 
+    @property
+    def has_labels(self) -> bool:
+        """Whether any labels are known, rather than brackets alone."""
+        sizes = self.constraints.allowed[1:].sum(axis=1)
+        return bool((sizes > 0).any() or self.text.sets.any())
+
     @cached_property
     def order(self) -> Array:
         """Indices of the non-empty sentences, the longest first."""
@@ -93,9 +100,17 @@ class TreeShard(PickledWithoutCaches):
         return np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
 
 
+def cut_sentences(lengths: IntArray) -> list[tuple[int, int]]:
+    """Cut sentences, in order, into shards of at most `SHARD_WORK`.
+
+    Returns the first sentence of each shard and the one after its last.
+    """
+    return cut_by_work(lengths.astype(np.float64) ** 3, SHARD_WORK)
+
+
 @dataclass(frozen=True, eq=False)
 class TreeCorpus:
-    """The corpus of a grammar."""
+    """The corpus of a grammar, in memory."""
 
     texts: SentenceCorpus
     constraints: SpanConstraints
@@ -109,12 +124,16 @@ class TreeCorpus:
     def __len__(self) -> int:
         return len(self.texts)
 
+    @property
+    def lengths(self) -> IntArray:
+        """The number of words of each sentence."""
+        return self.texts.lengths
+
     def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[TreeShard]:
         if batch_size is not None:
             batches = split_items(len(self), len(self), batch_size, seed)
             return [self.select(batch) for batch in batches]
-        lengths = np.diff(self.texts.everything.indptr).astype(np.float64)
-        cut = cut_by_work(lengths**3, SHARD_WORK)
+        cut = cut_sentences(self.lengths)
         return [self.everything] if len(cut) == 1 else [self.part(*ends) for ends in cut]
 
     def part(self, first: int, last: int) -> TreeShard:
@@ -144,8 +163,7 @@ class TreeCorpus:
     @property
     def has_labels(self) -> bool:
         """Whether any labels are known, rather than brackets alone."""
-        sizes = self.constraints.allowed[1:].sum(axis=1)
-        return bool((sizes > 0).any() or self.texts.everything.sets.any())
+        return self.everything.has_labels
 
     def name(self, number: int) -> str:
         return self.texts.name(number)
@@ -157,11 +175,66 @@ FORMS = "give for each sentence None, a tree, or a list of (start, end) and (lab
 
 
 @dataclass(frozen=True, eq=False)
+class MatchingTrees(Sequence[Tree | None]):
+    """The trees of sentences, with the words of these; they are read and checked in blocks.
+
+    ``text``     the sentences
+    ``trees``    trees, on disk or in memory
+    ``numbers``  which of the trees is that of each sentence; None: they are in the same order
+    """
+
+    text: Sequences
+    trees: Trees
+    numbers: IntArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.text)
+
+    @overload
+    def __getitem__(self, n: int) -> Tree | None: ...
+    @overload
+    def __getitem__(self, n: slice) -> list[Tree | None]: ...
+    def __getitem__(self, n: int | slice) -> Tree | list[Tree | None] | None:
+        if isinstance(n, slice):
+            chosen = np.arange(len(self))[n]
+            own = chosen if self.numbers is None else self.numbers[chosen]
+            return _match_words(self.trees.select(own), self.text.select(chosen))
+        return self[slice(n, n + 1)][0]
+
+    def __iter__(self) -> Iterator[Tree | None]:
+        for first in range(0, len(self), BLOCK):
+            yield from self[first : first + BLOCK]
+
+    def select(self, numbers: Any, text: Sequences) -> MatchingTrees:
+        """Select trees of sentences, given these."""
+        chosen = np.arange(len(self))[numbers]
+        return replace(
+            self, text=text, numbers=chosen if self.numbers is None else self.numbers[chosen]
+        )
+
+
+def _match_words(known: Trees, text: Sequences) -> list[Tree | None]:
+    """Return trees with the words of their sentences; raise if they have others."""
+    found = list(known)
+    for n, tree in enumerate(found):
+        if tree is None or (words := tree.words()) == (expected := text.sentence(n)):
+            continue
+        if difference := find_other_word(words, expected):
+            raise DataError(
+                f"{known.name(n)} differs from {text.name(n)}: {difference}",
+                "give one tree (or None) for each sentence, with the words of that sentence",
+            )
+        found[n] = from_spans(expected, tree.spans())
+    return found
+
+
+@dataclass(frozen=True, eq=False)
 class SupervisedSentences:
     """Sentences with whatever is known about their trees.
 
-    ``brackets``  for each sentence the constituents that no other may cross
-    ``trees``     for each sentence its whole tree, or None
+    ``brackets``  for each sentence the constituents that no other may cross; of sentences on disk
+                  it may be empty, and then there are none
+    ``trees``     for each sentence its whole tree, or None; of sentences on disk it may be empty
     """
 
     text: Sequences
@@ -185,25 +258,49 @@ class SupervisedSentences:
         if isinstance(sentences, list | tuple) and any(isinstance(s, Tree) for s in sentences):
             are_trees = all(s is None or isinstance(s, Tree) for s in sentences)
         if are_trees:  # to be parsed: only their words are used, not the gold structure
-            sentences = trees(sentences).words()
+            sentences = _list_words(trees(sentences))
         if sentences is None and whole is not None:
-            sentences = whole.words()
+            sentences = _list_words(whole)
         text = sequences(sentences, like=like, lowercase=lower)
-        known: list[Tree | None] = [None] * len(text)
+        given = None if brackets is None else _read_brackets(brackets, text)
         if whole is not None:
             _check_count(len(whole), len(text), "trees")
-            known = list(whole.changed(lowercase) if lower else whole)
-        for n, tree in enumerate(known):  # trees must have the words of their sentences
-            if tree is None or (words := tree.words()) == (expected := text.sentence(n)):
-                continue
-            if whole is not None and (difference := find_other_word(words, expected)):
-                raise DataError(
-                    f"{whole.name(n)} differs from {text.name(n)}: {difference}",
-                    "give one tree (or None) for each sentence, with the words of that sentence",
-                )
-            known[n] = from_spans(expected, tree.spans())
-        constituents = [[] for _ in known] if brackets is None else _read_brackets(brackets, text)
-        return cls(text, constituents, known)
+            whole = whole.changed(lowercase) if lower else whole
+        if is_on_disk(text.tokens):
+            known = () if whole is None else MatchingTrees(text, whole)
+            return cls(text, given or (), known)
+        found: list[Tree | None] = [None] * len(text)
+        if whole is not None:
+            found = _match_words(whole, text)
+        return cls(text, [[] for _ in found] if given is None else given, found)
+
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether sentences, and trees perhaps, are read when they are used."""
+        return is_on_disk(self.text.tokens)
+
+    @property
+    def knows_nothing(self) -> bool:
+        """Whether there are no trees and no brackets, as far as can be told without reading."""
+        return not self.trees and not self.brackets
+
+    def select(self, numbers: Any) -> SupervisedSentences:
+        """Select sentences; those on disk are read, and trees on disk whenever they are used."""
+        text = self.text.select(numbers)
+        brackets: Sequence[Sequence[Bracket]] = [[] for _ in range(len(text))]
+        if self.brackets:
+            brackets = [self.brackets[n] for n in np.arange(len(self.text))[numbers].tolist()]
+        if isinstance(self.trees, MatchingTrees):
+            return SupervisedSentences(text, brackets, self.trees.select(numbers, text))
+        return SupervisedSentences(text, brackets, [None] * len(text))
+
+    def parts(self) -> Iterator[SupervisedSentences]:
+        """Yield the sentences in parts that are in memory: a single one if all are."""
+        if not self.is_on_disk:
+            yield self
+        elif not self.knows_nothing:
+            for first in range(0, len(self.text), BLOCK):
+                yield self.select(slice(first, first + BLOCK))
 
     def check_not_empty(self) -> None:
         """Raise if there is not a single word."""
@@ -214,13 +311,29 @@ class SupervisedSentences:
         """Raise if a word is in no rule."""
         new = self.text.words[len(known) :]
         if new:
-            first = int(np.flatnonzero(self.text.tokens == len(known))[0])
+            first = _find_word(self.text, len(known))
             number = int(np.searchsorted(self.text.indptr, first, side="right")) - 1
             raise DataError(
                 f"{len(new):,} word(s) are in no rule, the first of them {brief(new[0])} "
                 f"({self.text.name(number)})",
                 "give rules for them, or omit these sentences",
             )
+
+
+def _list_words(known: Trees) -> Any:
+    """Return the sentences of trees; on disk if the trees are."""
+    return known.sentences if isinstance(known.items, StoredTrees) else known.words()
+
+
+def _find_word(text: Sequences, word: int) -> int:
+    """Return the place of the first token of this word."""
+    before = 0
+    for tokens in text.tokens.parts() if isinstance(text.tokens, DiskArray) else (text.tokens,):
+        found = np.flatnonzero(tokens == word)
+        if len(found):
+            return before + int(found[0])
+        before += len(tokens)
+    raise IndexError(f"no token has the word {word}")
 
 
 def find_other_word(tree: Sequence[str], sentence: Sequence[str]) -> str:
@@ -292,6 +405,60 @@ def _read_bracket(given: Any, length: int, where: str) -> Bracket:
             "words are counted from 0, and end is exclusive",
         )
     return label, start, end
+
+
+@dataclass(frozen=True, eq=False)
+class StoredTreeCorpus:
+    """The corpus of a grammar, on disk.
+
+    In memory are some arrays with a number for each sentence, and one shard at a time: its words,
+    the sets of symbols that are allowed over its spans (if brackets or trees are known) and the
+    rules of its trees, but of the trees themselves no more than some thousand. Shards are made when
+    they are accessed, and not kept; the cut is that of the same sentences in memory.
+
+    ``texts``      the sentences
+    ``given``      what is known of them
+    ``supervise``  a method of the grammar, which adds what is known to a shard
+    """
+
+    texts: SentenceCorpus
+    given: SupervisedSentences
+    supervise: Callable[[SentenceShard, SupervisedSentences], TreeShard]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @property
+    def lengths(self) -> IntArray:
+        """The number of words of each sentence."""
+        return self.texts.lengths
+
+    def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[TreeShard]:
+        own = replace(self, texts=replace(self.texts, name_of=None))
+        if batch_size is None:
+            return ShardsOnAccess(own.part, cut_sentences(self.lengths))
+        batches = split_items(len(self), len(self), batch_size, seed)
+        return ShardsOnAccess(own.select, [(batch,) for batch in batches])
+
+    def part(self, first: int, last: int) -> TreeShard:
+        """Make a shard of the sentences ``first`` to ``last`` (exclusive)."""
+        return self._add_known(self.texts.part(first, last), slice(first, last))
+
+    def select(self, numbers: Array) -> TreeShard:
+        """Make a shard of these sentences."""
+        return self._add_known(self.texts.select(numbers), numbers)
+
+    def _add_known(self, text: SentenceShard, numbers: Any) -> TreeShard:
+        known = self.given if self.given.knows_nothing else self.given.select(numbers)
+        return self.supervise(text, known)
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether any labels are known, rather than brackets alone."""
+        return not self.given.knows_nothing and any(shard.has_labels for shard in self.shards())
+
+    def name(self, number: int) -> str:
+        return self.texts.name(number)
 
 
 def span_sets(

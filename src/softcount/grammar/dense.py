@@ -43,11 +43,16 @@ from softcount.grammar.core import (
     Grammar,
     GrammarOptions,
     Part,
-    Query,
     iterate_batches,
     map_pieces,
 )
-from softcount.grammar.data import Bracket, SupervisedSentences, TreeCorpus, TreeShard
+from softcount.grammar.data import (
+    Bracket,
+    StoredTreeCorpus,
+    SupervisedSentences,
+    TreeCorpus,
+    TreeShard,
+)
 from softcount.grammar.gibbs import DerivationCells
 from softcount.grammar.kernels import dense as kernels
 from softcount.grammar.kernels.dense import (
@@ -105,15 +110,17 @@ class DenseSymbols(PickledWithoutCaches):
     ) -> DenseSymbols:
         """Choose symbols: the labels of known brackets and trees, then further numbered ones."""
         _check_memory(n_components or 1, n_preterminals or 1)
-        phrases = (phrase for some in _list_phrases(given) for phrase in some)
-        labels = {label for label, *_ in phrases if label is not None}
-        known = (tree for tree in given.trees if tree is not None)
-        tags = {node.label for tree in known for node in tree.nodes() if node.is_preterminal}
+        labels, tags = set[str](), set[str]()
+        for part in given.parts():
+            phrases = (phrase for some in _list_phrases(part) for phrase in some)
+            labels |= {label for label, *_ in phrases if label is not None}
+            known = (tree for tree in part.trees if tree is not None)
+            tags |= {node.label for tree in known for node in tree.nodes() if node.is_preterminal}
         words, taken = given.text.words, labels | tags
         nonterminals = _name_symbols(labels, taken, n_components, "N", "n_components")
         preterminals = _name_symbols(tags, taken, n_preterminals, "P", "n_preterminals")
         _check_memory(len(nonterminals), len(preterminals))
-        word_counts = np.bincount(given.text.tokens, minlength=len(words))
+        word_counts = given.text.count_words()
         return cls(nonterminals, preterminals, Vocabulary(words), word_counts)
 
     @property
@@ -490,14 +497,14 @@ class DenseGrammar(Grammar):
         self.emission.unseen = estimate_unseen(table, mixing, counts)
 
     # learning
-    def estimate(self, corpus: TreeCorpus) -> Estimate:
+    def estimate(self, corpus: TreeCorpus | StoredTreeCorpus) -> Estimate:
         """Estimate memory and operations.
 
         Memory: n² / 2 chart cells, inside and outside, for sentences that are parsed together.
         Operations: n³ / 6 pairs of spans, and a product with all rules for each of n² / 2 spans.
         """
         k, n_symbols = self.shape.k, self.shape.n_symbols
-        lengths = np.sort(np.diff(corpus.everything.text.indptr).astype(np.float64))[::-1]
+        lengths = np.sort(corpus.lengths.astype(np.float64))[::-1]
         rules = n_entries(self.families[RULES])
         entries = sum(map(n_entries, self.families.values()))
         spans, pairs = float(np.sum(lengths**2) / 2.0), float(np.sum(lengths**3) / 6.0)
@@ -598,18 +605,21 @@ class DenseGrammar(Grammar):
         return {_look_up(self._nonterminals, label, "nonterminal") for label in labels}
 
     # inference
-    def _infer(self, query: Query) -> DenseInference:
-        return self.infer(query.params, query.shard, query.threads)
+    def log_probabilities(
+        self, params: Params, shard: TreeShard, how: EStep, local: Any = None
+    ) -> FloatArray:
+        return self.infer(params, shard, how.threads).inside_outside(with_counts=False).log_p
 
-    def log_probabilities(self, query: Query) -> FloatArray:
-        return self._infer(query).inside_outside(with_counts=False).log_p
-
-    def trace_parses(self, query: Query, samples: int = 0, stream: int = 0) -> list[list[Tree]]:
-        nodes, log_p = self._infer(query).trace(samples == 0, stream, max(samples, 1))
+    def trace_parses(
+        self, params: Params, shard: TreeShard, how: EStep, local: Any = None
+    ) -> list[list[Tree]]:
+        inference = self.infer(params, shard, how.threads)
+        nodes, log_p = inference.trace(how.fill == "hard", how.stream, how.samples)
         trees: list[list[Tree]] = []
-        for n, begin in enumerate(2 * query.text.indptr[:-1]):
-            words = query.text.sentence(n) if np.isfinite(log_p[n]) else []
-            own = nodes.symbols[:, begin : begin + 2 * len(words) - 1] if words else ()
+        begins = 2 * shard.text.indptr[:-1]
+        for words, begin, log in zip(self.list_sentences(shard), begins, log_p, strict=True):
+            is_parsed = words and np.isfinite(log)
+            own = nodes.symbols[:, begin : begin + 2 * len(words) - 1] if is_parsed else ()
             trees.append([self.make_tree(symbols, words) for symbols in own])
         return trees
 
@@ -625,21 +635,28 @@ class DenseGrammar(Grammar):
                 done.append(Tree(self.labels[symbol], (done.pop(), done.pop())))
         return done.pop()
 
-    def k_best_parses(self, query: Query, k: int) -> list[list[tuple[float, Tree]]]:
+    def k_best_parses(
+        self, params: Params, shard: TreeShard, how: EStep, local: Any = None, *, k: int
+    ) -> list[list[tuple[float, Tree]]]:
+        found = self.infer(params, shard, how.threads).k_best(k)
         return [
-            [(log_p, self.make_tree(symbols, query.text.sentence(n))) for log_p, symbols in some]
-            for n, some in enumerate(self._infer(query).k_best(k))
+            [(log_p, self.make_tree(symbols, words)) for log_p, symbols in some]
+            for words, some in zip(self.list_sentences(shard), found, strict=True)
         ]
 
-    def span_posteriors(self, query: Query) -> Iterator[SpanPosteriors]:
+    def span_posteriors(
+        self, params: Params, shard: TreeShard, threads: int = 1
+    ) -> Iterator[SpanPosteriors]:
         # block by block, since those of all sentences might not fit into memory
-        for block in self.blocks(query.shard, PIECES * BATCH):
-            yield from self.infer(query.params, block, query.threads).span_posteriors()
+        for block in self.blocks(shard, PIECES * BATCH):
+            yield from self.infer(params, block, threads).span_posteriors()
 
-    def expected_rules(self, query: Query) -> dict[GrammarRule, float]:
-        counts = self._infer(query).inside_outside()
-        _, rules, words = self.shape.fold_counts(counts, np.asarray(query.params[RULES]))
-        text, known = query.shard.text, self.vocabulary.words
+    def expected_rules(
+        self, params: Params, shard: TreeShard, threads: int = 1
+    ) -> dict[GrammarRule, float]:
+        counts = self.infer(params, shard, threads).inside_outside()
+        _, rules, words = self.shape.fold_counts(counts, np.asarray(params[RULES]))
+        text, known = shard.text, self.vocabulary.words
         if text.own_words is not None:  # then there are rows of these alone
             known = [known[word] for word in text.own_words.tolist()]
         seen = [*known, *text.new_words]

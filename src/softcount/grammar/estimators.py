@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, Self, Unpack
+from functools import partial
+from itertools import chain
+from typing import Any, NamedTuple, Self, TypeVar, Unpack
 
 import numpy as np
 
 from softcount._version import __version__
 from softcount.core import store
 from softcount.core.errors import LearnerError, StoreError, brief
-from softcount.core.estimator import Estimator, FitOptions, all_or_nothing
+from softcount.core.estimator import (
+    Estimator,
+    FitOptions,
+    all_or_nothing,
+    name_impossible_items,
+)
+from softcount.core.fit import open_session
 from softcount.core.folder import resumable
 from softcount.core.parameters import (
     check_number,
@@ -24,17 +33,32 @@ from softcount.core.parameters import (
 from softcount.core.store import AGAIN
 from softcount.core.types import Array, EStep, FloatArray, Params
 from softcount.core.warnings import warn_of_impossible
-from softcount.grammar.core import RULES, WORDS, Grammar, GrammarOptions, Query
-from softcount.grammar.data import SupervisedSentences, TreeCorpus
+from softcount.grammar.core import RULES, WORDS, Grammar, GrammarOptions
+from softcount.grammar.data import StoredTreeCorpus, SupervisedSentences, TreeCorpus
 from softcount.grammar.dense import DenseGrammar, DenseSymbols
 from softcount.grammar.parameters import PCFGParameters
-from softcount.grammar.rule_based import PruningLoss, RuleGrammar, annotate, read_stored_rules
-from softcount.grammar.rules import GrammarRules, check_defined, count_rules, parse_rules
+from softcount.grammar.rule_based import (
+    PruningLoss,
+    RuleGrammar,
+    add_pruning_losses,
+    annotate,
+    read_stored_rules,
+)
+from softcount.grammar.rules import (
+    GrammarRule,
+    GrammarRules,
+    check_defined,
+    count_rules,
+    parse_rules,
+)
 from softcount.hmm.data import sentence_weights
+from softcount.text.sequences import Sequences
 from softcount.text.treebank import lowercase
 from softcount.text.treebank import trees as as_trees
 from softcount.text.trees import Span, Tree
 
+T = TypeVar("T")
+AnyCorpus = TreeCorpus | StoredTreeCorpus
 TREEBANK = "treebank"
 """Value of ``rules`` that stands for the rules of the training trees."""
 METHODS = ("viterbi", "brackets", "labelled")
@@ -123,7 +147,8 @@ class PCFG(PCFGParameters, store.SaveableTables, Estimator):
     def from_treebank(cls, trees: Any, sample_weight: Any = None, **settings: Any) -> Self:
         """Make a treebank grammar: all rules of the trees, by relative frequency.
 
-        ``trees``          trees, strings in Penn brackets, or None, which is skipped
+        ``trees``          trees, strings in Penn brackets, or None, which is skipped; may be on
+                           disk (`softcount.text.treebank.build_trees`), and is read once
         ``sample_weight``  weight of each tree
         ``horizontal``     order of horizontal Markovisation: number of left siblings that a part of
                            a binarised right side is conditioned on; None: all, rules stay whole
@@ -197,6 +222,9 @@ class PCFG(PCFGParameters, store.SaveableTables, Estimator):
                            grammar, brackets around one word have no effect (Pereira & Schabes 1992)
         ``sample_weight``  weight of each sentence
 
+        Sentences and trees may be on disk (`softcount.text.corpora`): they are then read shard by
+        shard, trees in every step, and the result has the bits of the same data in memory.
+
         For the other options see `softcount.core.estimator.FitOptions`.
         """
         with all_or_nothing(self):
@@ -205,7 +233,7 @@ class PCFG(PCFGParameters, store.SaveableTables, Estimator):
 
     def _bind(
         self, sentences: Any, trees: Any = None, brackets: Any = None, sample_weight: Any = None
-    ) -> tuple[Grammar, TreeCorpus]:
+    ) -> tuple[Grammar, AnyCorpus]:
         """Make the grammar and the training corpus."""
         self._check_settings()
         grammar: Grammar
@@ -227,12 +255,12 @@ class PCFG(PCFGParameters, store.SaveableTables, Estimator):
         weights = sentence_weights(sample_weight, len(given.text))
         return grammar, grammar.make_corpus(given, weights)
 
-    def _bind_more(self, core: Grammar, data: Any) -> TreeCorpus:
+    def _bind_more(self, core: Grammar, data: Any) -> AnyCorpus:
         return self._read(core, data)[1]
 
     def _read(
         self, grammar: Grammar, sentences: Any, brackets: Any = None
-    ) -> tuple[SupervisedSentences, TreeCorpus]:
+    ) -> tuple[SupervisedSentences, AnyCorpus]:
         """Read further sentences with the vocabulary of the grammar."""
         known = (grammar.vocabulary, self.lowercase)
         given = SupervisedSentences.read(sentences, None, brackets, *known)
@@ -269,13 +297,15 @@ class PCFG(PCFGParameters, store.SaveableTables, Estimator):
                 "use PCFG.from_treebank",
             )
 
-    def _start_values(self, core: Grammar, corpus: TreeCorpus, init: Any) -> Any:
+    def _start_values(self, core: Grammar, corpus: AnyCorpus, init: Any) -> Any:
         if isinstance(init, Mapping):
             return core.params(init)
         if init is None and isinstance(core, RuleGrammar):
             return core.start()
         if init is None and corpus.has_labels:
-            return lambda rng: _start_from_labels(core, corpus, rng)
+            even = {name: family.uniform() for name, family in core.families.items()}
+            counts = self._count(core, corpus, even)
+            return lambda rng: _start_from_labels(core, counts, rng)
         families = core.families
         method = "random" if init is None else init
         if isinstance(method, str) and method == "random":
@@ -285,7 +315,16 @@ class PCFG(PCFGParameters, store.SaveableTables, Estimator):
         hint = "use 'random' (for rules also 'uniform'), or tables in the format of params_"
         raise LearnerError(f"init={brief(init)} is not known here", hint)
 
-    def _after_fit(self, corpus: TreeCorpus) -> None:
+    def _count(self, core: Grammar, corpus: AnyCorpus, params: Params) -> dict[str, Array]:
+        """Return the expected counts of all tables, as an E-step does."""
+        if len(corpus):
+            with name_impossible_items(corpus), open_session(core, corpus, self.engine) as session:
+                counts = session.expect(core.expect, params, EStep()).counts
+        else:
+            counts = core.expect(params, corpus.shards()[0], EStep()).counts
+        return {name: np.asarray(table) for name, table in counts.items()}
+
+    def _after_fit(self, corpus: AnyCorpus) -> None:
         self.n_iter_ = len(self.fit_.trace) - 1
         self._set_unseen_words()
 
@@ -294,10 +333,25 @@ class PCFG(PCFGParameters, store.SaveableTables, Estimator):
             self.core_.set_unseen_words(np.asarray(self.raw_params_[WORDS]), self.unknown)
 
     # inference
-    def _query(self, sentences: Any, brackets: Any = None) -> Query:
+    def _read_more(self, sentences: Any, brackets: Any = None) -> tuple[Sequences, AnyCorpus]:
         self._require_fit()
         given, corpus = self._read(self.core_, sentences, brackets)
-        return Query(self.raw_params_, corpus.everything, given.text, self._threads)
+        return given.text, corpus
+
+    def _each(
+        self, function: Callable[..., T], corpus: AnyCorpus, how: EStep | None = None
+    ) -> Iterator[T]:
+        """Yield what a function returns for each shard: see `Estimator._map`."""
+        if len(corpus):
+            yield from self._map(function, corpus, how)
+        else:  # of no sentences there are answers, too, though nothing for an engine to do
+            yield function(self.raw_params_, corpus.shards()[0], how or EStep())
+
+    def _list(
+        self, function: Callable[..., list[T]], corpus: AnyCorpus, how: EStep | None = None
+    ) -> list[T]:
+        """Return what a function returns for each sentence."""
+        return list(chain.from_iterable(self._each(function, corpus, how)))
 
     def predict(
         self, sentences: Any, *, brackets: Any = None, method: str = "viterbi"
@@ -313,12 +367,14 @@ class PCFG(PCFGParameters, store.SaveableTables, Estimator):
         """
         if method not in METHODS:
             raise LearnerError(f"method={brief(method)} is unknown", f"choose {METHODS}")
-        query = self._query(sentences, brackets)
+        text, corpus = self._read_more(sentences, brackets)
         if method == "viterbi":
-            trees = [parses[0] if parses else None for parses in self.core_.trace_parses(query)]
+            parses = self._list(self.core_.trace_parses, corpus, EStep(fill="hard"))
+            trees = [some[0] if some else None for some in parses]
         else:
-            trees = self.core_.minimum_risk_parses(query, labelled=method == "labelled")
-        _warn_of_missing(query, [tree is None for tree in trees])
+            parse = partial(self.core_.minimum_risk_parses, labelled=method == "labelled")
+            trees = self._list(parse, corpus)
+        _warn_of_missing(text, [tree is None for tree in trees])
         return trees
 
     def k_best(
@@ -331,9 +387,9 @@ class PCFG(PCFGParameters, store.SaveableTables, Estimator):
         more probable than its sentence.
         """
         check_whole("k", k)
-        query = self._query(sentences, brackets)
-        parses = self.core_.k_best_parses(query, k)
-        _warn_of_missing(query, [not trees for trees in parses])
+        text, corpus = self._read_more(sentences, brackets)
+        parses = self._list(partial(self.core_.k_best_parses, k=k), corpus)
+        _warn_of_missing(text, [not trees for trees in parses])
         return parses
 
     def sample_trees(
@@ -342,9 +398,10 @@ class PCFG(PCFGParameters, store.SaveableTables, Estimator):
         """Draw n trees for each sentence from the posterior; an empty list if it has no tree."""
         check_whole("n", n)
         stream = int(generator(random_state).integers(2**63))
-        query = self._query(sentences, brackets)
-        samples = self.core_.trace_parses(query, n, stream)
-        _warn_of_missing(query, [not trees for trees in samples])
+        text, corpus = self._read_more(sentences, brackets)
+        how = EStep(fill="sample", samples=n, stream=stream)
+        samples = self._list(self.core_.trace_parses, corpus, how)
+        _warn_of_missing(text, [not trees for trees in samples])
         return samples
 
     def posterior(
@@ -356,21 +413,22 @@ class PCFG(PCFGParameters, store.SaveableTables, Estimator):
         no brackets, and contribute to no rule.
         """
         check_number("threshold", threshold)
-        query = self._query(sentences, brackets)
-        labels = self.core_.labels
-        expected: list[dict[Span, float]] = []
-        for spans in self.core_.span_posteriors(query):
-            kept = spans.posteriors >= threshold
-            places = zip(*(at[kept].tolist() for at in spans), strict=True)
-            expected.append({(labels[a], i, j): posterior for i, j, a, posterior in places})
-        counts = self.core_.expected_rules(query)
+        _, corpus = self._read_more(sentences, brackets)
+        brackets_of: list[dict[Span, float]] = []
+        counts: dict[GrammarRule, float] = defaultdict(float)
+        for found in self._each(partial(self.core_.expected_brackets, threshold=threshold), corpus):
+            brackets_of += found.brackets
+            for rule, n in found.rules.items():
+                counts[rule] += n
         rules = {str(rule): n for rule, n in counts.items() if n >= threshold}
-        return GrammarPosterior(expected, rules)
+        return GrammarPosterior(brackets_of, rules)
 
     def score_samples(self, sentences: Any, *, brackets: Any = None) -> FloatArray:
         """Compute log p of each sentence (over trees that agree with the brackets); may be −inf."""
-        query = self._query(sentences, brackets)
-        return self.core_.log_probabilities(query)
+        return self._log_probabilities(self._read_more(sentences, brackets)[1])
+
+    def _log_probabilities(self, corpus: AnyCorpus) -> FloatArray:
+        return np.concatenate(list(self._each(self.core_.log_probabilities, corpus)))
 
     def score(self, sentences: Any, y: Any = None) -> float:
         """Compute the mean log p per sentence; ``y`` is ignored."""
@@ -378,23 +436,20 @@ class PCFG(PCFGParameters, store.SaveableTables, Estimator):
 
     def perplexity(self, sentences: Any) -> float:
         """Compute exp(−log p / words); infinite if any sentence has probability zero."""
-        query = self._query(sentences)
-        log_p = self.core_.log_probabilities(query)
-        return float(np.exp(-log_p.sum() / max(query.shard.text.n_tokens, 1)))
+        text, corpus = self._read_more(sentences)
+        return float(np.exp(-self._log_probabilities(corpus).sum() / max(len(text.tokens), 1)))
 
     def expected_counts(self, sentences: Any, *, brackets: Any = None) -> dict[str, Any]:
         """Compute the expected counts of all tables, as an E-step does."""
-        query = self._query(sentences, brackets)
-        how = EStep(threads=query.threads)
-        counts = self.core_.expect(query.params, query.shard, how).counts
-        return {name: np.asarray(table) for name, table in counts.items()}
+        _, corpus = self._read_more(sentences, brackets)
+        return self._count(self.core_, corpus, self.raw_params_)
 
     def pruning_loss(self, sentences: Any) -> PruningLoss:
         """Measure what ``prune`` costs, by parsing these sentences with and without it."""
-        query = self._query(sentences)
+        _, corpus = self._read_more(sentences)
         if not isinstance(self.core_, RuleGrammar):
             raise LearnerError("dense grammars are never pruned", "use a rule-based grammar")
-        return self.core_.pruning_loss(query)
+        return add_pruning_losses(self._each(self.core_.pruning_loss, corpus))
 
     # fitted attributes
     @property
@@ -451,9 +506,8 @@ class PCFG(PCFGParameters, store.SaveableTables, Estimator):
         return grammar
 
 
-def _warn_of_missing(query: Query, missing: Sequence[bool]) -> None:
+def _warn_of_missing(text: Sequences, missing: Sequence[bool]) -> None:
     """Warn of non-empty sentences without a tree."""
-    text = query.text
     pairs = zip(missing, text.lengths.tolist(), strict=True)
     items = [n for n, (is_missing, length) in enumerate(pairs) if is_missing and length]
     first = text.name(items[0]) if items else ""
@@ -461,11 +515,12 @@ def _warn_of_missing(query: Query, missing: Sequence[bool]) -> None:
 
 
 def _start_from_labels(
-    core: Grammar, corpus: TreeCorpus, rng: np.random.Generator
+    core: Grammar, counts: Mapping[str, Array], rng: np.random.Generator
 ) -> dict[str, Array]:
-    """Initialise from labels: expected counts, all trees that agree being equally likely."""
-    even = {name: family.uniform() for name, family in core.families.items()}
-    counts = core.expect(even, corpus.everything, EStep()).counts
+    """Initialise from labels.
+
+    ``counts``  expected counts, all trees that agree with the labels being equally likely
+    """
     tables = {}
     for name, family in core.families.items():
         seen = np.asarray(counts[name], dtype=float)

@@ -40,11 +40,15 @@ from softcount.grammar.core import (
     RULES,
     Grammar,
     GrammarOptions,
-    Query,
     iterate_batches,
     map_pieces,
 )
-from softcount.grammar.data import SupervisedSentences, TreeCorpus, TreeShard
+from softcount.grammar.data import (
+    StoredTreeCorpus,
+    SupervisedSentences,
+    TreeCorpus,
+    TreeShard,
+)
 from softcount.grammar.gibbs import DerivationCells
 from softcount.grammar.kernels import rules as kernels
 from softcount.grammar.kernels.rules import (
@@ -468,7 +472,23 @@ class PruningLoss(NamedTuple):
     worse_trees: int
 
 
-def measure_pruning_loss(sums: RuleInference, best: RuleInference) -> PruningLoss:
+class PruningSums(NamedTuple):
+    """What `PruningLoss` is made of, for some sentences.
+
+    ``lost``          the loss of log p of each sentence that has a derivation
+    ``worse_trees``   number of best trees that are less probable
+    ``before, left_out, again``  numbers of symbols of cells, of those that were pruned, and of
+                      sentences that were parsed again
+    """
+
+    lost: FloatArray
+    worse_trees: int
+    before: float
+    left_out: float
+    again: float
+
+
+def measure_pruning_loss(sums: RuleInference, best: RuleInference) -> PruningSums:
     """Measure the loss due to pruning, by parsing with and without it.
 
     ``sums``, ``best``  inference on the same sentences, with tables for sums and for Viterbi
@@ -478,22 +498,32 @@ def measure_pruning_loss(sums: RuleInference, best: RuleInference) -> PruningLos
     >>> own, text = BinarisedRules(rules), make_rule_text(np.array([4]))
     >>> words = own.make_lexical(rules.probabilities, own.find_rows("aaaa"))
     >>> tables = [own.make_tables(rules.probabilities, own.root, viterbi=v) for v in (False, True)]
-    >>> measure_pruning_loss(*(RuleInference(own, t, words, text, prune=1e-4) for t in tables))[-1]
+    >>> some = measure_pruning_loss(*(RuleInference(own, t, words, text, 1, 1e-4) for t in tables))
+    >>> add_pruning_losses([some]).worse_trees
     0
     """
     full = sums._replace(prune=0.0).inside_outside(with_counts=False)
     pruned = sums.inside_outside(with_counts=False)
     best_full, best_pruned = best._replace(prune=0.0).trace(), best.trace()
     possible = np.isfinite(full.log_p) & (np.diff(sums.text.indptr) > 0)
-    lost = full.log_p[possible] - pruned.log_p[possible]
-    before, left_out, again = pruned.pruned
+    return PruningSums(
+        full.log_p[possible] - pruned.log_p[possible],
+        int(np.count_nonzero(best_full.log_p[possible] - best_pruned.log_p[possible] > SLACK)),
+        *pruned.pruned.tolist(),
+    )
+
+
+def add_pruning_losses(parts: Iterable[PruningSums]) -> PruningLoss:
+    """Return the loss on all sentences."""
+    losses, worse, before, left_out, again = zip(*parts, strict=True)
+    lost = np.concatenate(losses)
     return PruningLoss(
         len(lost),
-        float(left_out / max(before, 1.0)),
-        int(again),
+        float(sum(left_out) / max(sum(before), 1.0)),
+        int(sum(again)),
         float(lost.mean()) if len(lost) else 0.0,
         float(lost.max(initial=0.0)),
-        int(np.count_nonzero(best_full.log_p[possible] - best_pruned.log_p[possible] > SLACK)),
+        sum(worse),
     )
 
 
@@ -553,18 +583,22 @@ class RuleGrammar(Grammar):
     def relations(self) -> UnaryRelations:  # type: ignore[override]
         return UnaryRelations.from_rules(self.rules, self._annotation.of)
 
+    @cached_property
+    def _rule_numbers(self) -> dict[GrammarRule, int]:
+        return {rule: number for number, rule in enumerate(self.rules.rules)}
+
     def start(self) -> dict[str, Array]:
         """Return the rules' own probabilities, as initial parameters."""
         return {ROOT: self.binarised.root[None], RULES: self.rules.probabilities}
 
     # learning
-    def estimate(self, corpus: TreeCorpus) -> Estimate:
+    def estimate(self, corpus: TreeCorpus | StoredTreeCorpus) -> Estimate:
         """Estimate memory and operations.
 
         Charts of the longest sentences, one in each thread; at worst, all rules for each of n³ / 6
         pairs of spans.
         """
-        lengths = np.diff(corpus.everything.text.indptr).astype(np.float64)
+        lengths = corpus.lengths.astype(np.float64)
         entries, n_symbols = (n_entries(self.families[name]) for name in (RULES, ROOT))
         pairs, longest = float(np.sum(lengths**3) / 6.0), float(lengths.max(initial=0.0))
         return make_estimate(
@@ -685,21 +719,18 @@ class RuleGrammar(Grammar):
         """Count the uses of each root and rule in known trees."""
         if not any(tree is not None for tree in given.trees):
             return None
-        rule_numbers = {rule: number for number, rule in enumerate(self.rules.rules)}
         entries: list[int] = []
         borders = [0]
         for n, tree in enumerate(given.trees):
             if tree is not None:
-                entries += self._list_entries(tree, rule_numbers, given.text.name(n))
+                entries += self._list_entries(tree, given.text.name(n))
             borders.append(len(entries))
         shape = (len(given.trees), self.binarised.n_nonterminals + len(self.rules))
         found = csr_matrix((np.ones(len(entries)), np.array(entries), np.array(borders)), shape)
         found.sum_duplicates()
         return found
 
-    def _list_entries(
-        self, tree: Tree, rule_numbers: dict[GrammarRule, int], where: str
-    ) -> Iterator[int]:
+    def _list_entries(self, tree: Tree, where: str) -> Iterator[int]:
         """Yield the root and the rules of a tree, by their index among all parameters."""
         tree = annotate(tree, self.horizontal, self.vertical)
         root = self.rules.index.get(tree.label)
@@ -711,12 +742,12 @@ class RuleGrammar(Grammar):
         yield root
         for node in tree.nodes():
             rule = rule_at(node)
-            if rule not in rule_numbers:
+            if rule not in self._rule_numbers:
                 raise DataError(
                     f"the tree of {where} has the rule {rule}, which the grammar does not have",
                     "PCFG.from_treebank makes a grammar of all rules of trees",
                 )
-            yield self.n_nonterminals + rule_numbers[rule]
+            yield self.n_nonterminals + self._rule_numbers[rule]
 
     def _list_spans(self, n: int, is_constrained: bool) -> tuple[IntArray, IntArray]:
         """Return all spans, by start, then by end; none for an unconstrained sentence."""
@@ -737,21 +768,25 @@ class RuleGrammar(Grammar):
         return found
 
     # inference
-    def _infer(self, query: Query, *, viterbi: bool = False) -> RuleInference:
+    def _infer(
+        self, params: Params, shard: TreeShard, threads: int, *, viterbi: bool = False
+    ) -> RuleInference:
         """Make the inference for parsing, in which known words may have new symbols."""
-        given = (query.params, query.shard, query.threads)
-        return self.infer(*given, viterbi=viterbi, known=KNOWN)[1]
+        return self.infer(params, shard, threads, viterbi=viterbi, known=KNOWN)[1]
 
-    def log_probabilities(self, query: Query) -> FloatArray:
-        return self._log_p(query.params, query.shard, query.threads)
+    def log_probabilities(
+        self, params: Params, shard: TreeShard, how: EStep, local: Any = None
+    ) -> FloatArray:
+        return self._log_p(params, shard, how.threads)
 
-    def trace_parses(self, query: Query, samples: int = 0, stream: int = 0) -> list[list[Tree]]:
-        inference = self._infer(query, viterbi=samples == 0)
-        n_trees = max(samples, 1)
-        found = inference.trace(n_trees, stream)
+    def trace_parses(
+        self, params: Params, shard: TreeShard, how: EStep, local: Any = None
+    ) -> list[list[Tree]]:
+        inference = self._infer(params, shard, how.threads, viterbi=how.fill == "hard")
+        found = inference.trace(how.samples, how.stream)
         trees: list[list[Tree]] = []
-        for n in range(len(query.shard)):
-            words, own = query.text.sentence(n), range(n * n_trees, (n + 1) * n_trees)
+        for n, words in enumerate(self.list_sentences(shard)):
+            own = range(n * how.samples, (n + 1) * how.samples)
             some = (self._make_tree(found.select(m), words, inference.lexical) for m in own)
             trees.append([tree for tree in some if tree is not None])
         return trees
@@ -763,30 +798,38 @@ class RuleGrammar(Grammar):
         tree = self.binarised.make_tree(codes, sentence, lexical)
         return None if tree is None else self._annotation.strip_tree(tree)
 
-    def span_posteriors(self, query: Query) -> Iterator[SpanPosteriors]:
-        inference = self._infer(query)
-        found = (inference.span_posteriors(n) for n in range(len(query.shard)))
+    def span_posteriors(
+        self, params: Params, shard: TreeShard, threads: int = 1
+    ) -> Iterator[SpanPosteriors]:
+        inference = self._infer(params, shard, threads)
+        found = (inference.span_posteriors(n) for n in range(len(shard)))
         return (self._annotation.strip_spans(one) for one in found)
 
-    def k_best_parses(self, query: Query, k: int) -> list[list[tuple[float, Tree]]]:
-        inference = self._infer(query, viterbi=True)
+    def k_best_parses(
+        self, params: Params, shard: TreeShard, how: EStep, local: Any = None, *, k: int
+    ) -> list[list[tuple[float, Tree]]]:
+        inference = self._infer(params, shard, how.threads, viterbi=True)
         trees: list[list[tuple[float, Tree]]] = []
-        for n, some in enumerate(inference.k_best(k)):
-            words = query.text.sentence(n)
+        for words, some in zip(self.list_sentences(shard), inference.k_best(k), strict=True):
             made = (
                 (log_p, self._make_tree(codes, words, inference.lexical)) for log_p, codes in some
             )
             trees.append([(log_p, tree) for log_p, tree in made if tree is not None])
         return trees
 
-    def expected_rules(self, query: Query) -> dict[GrammarRule, float]:
-        _, inference = self.infer(query.params, query.shard, query.threads)
+    def expected_rules(
+        self, params: Params, shard: TreeShard, threads: int = 1
+    ) -> dict[GrammarRule, float]:
+        _, inference = self.infer(params, shard, threads)
         found = self.binarised.rule_counts(inference.inside_outside())
         return dict(zip(self.rules.rules, found.tolist(), strict=True))
 
-    def pruning_loss(self, query: Query) -> PruningLoss:
+    def pruning_loss(
+        self, params: Params, shard: TreeShard, how: EStep, local: Any = None
+    ) -> PruningSums:
         """Measure the loss due to pruning."""
-        return measure_pruning_loss(self._infer(query), self._infer(query, viterbi=True))
+        given = (params, shard, how.threads)
+        return measure_pruning_loss(self._infer(*given), self._infer(*given, viterbi=True))
 
     # rules and generation
     def list_rules(self, params: Params, threshold: float) -> GrammarRules:

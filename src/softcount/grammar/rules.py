@@ -199,7 +199,8 @@ def count_rules(
     """
     counts: dict[GrammarRule, float] = defaultdict(float)
     root: dict[str, float] = defaultdict(float)
-    items, most = list(trees), 0.0
+    items = trees if isinstance(trees, Sequence) else list(trees)
+    most = 0.0
     if weights is not None and len(weights) != len(items):
         raise DataError(
             f"there are {len(weights)} weights for {len(items)} trees", "give one for each tree"

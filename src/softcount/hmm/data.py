@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -15,7 +15,8 @@ from softcount.core.pickling import PickledWithoutCaches
 from softcount.core.types import Array, BoolArray, FloatArray, IntArray
 from softcount.hmm.kernels import StateLists
 from softcount.hmm.kernels.packs import Packs, pack_sentences
-from softcount.text.sequences import Like, sequences
+from softcount.text.disk import DiskArray, ShardsOnAccess, is_on_disk
+from softcount.text.sequences import Like, Sequences, sequences
 from softcount.text.shards import cut_by_work, split_items
 from softcount.text.tagged import (
     SENTENCES,
@@ -100,6 +101,45 @@ class TokenKinds:
         kinds = np.repeat(np.arange(len(sizes)), sizes)
         within = np.arange(len(kinds)) - indptr[kinds]
         return indptr, kinds, lists.states[lists.indptr[self.sets[kinds]] + within]
+
+
+@dataclass(frozen=True, eq=False)
+class SetsOnDisk:
+    """The set of states allowed at each token of a text on disk, as an array that is read in parts.
+
+    ``tokens``    words, or vectors
+    ``of_words``  the set of each word; None: set 0
+    ``tags``      the known tags of the text; None: there are none
+    ``of_tags``   the set of each tag, which takes precedence over that of the word
+    """
+
+    tokens: DiskArray
+    of_words: IntArray | None = None
+    tags: DiskArray | None = None
+    of_tags: IntArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __getitem__(self, rows: Any) -> IntArray:
+        """Return the sets of some tokens: a slice, or an array of token numbers."""
+        if self.of_words is None:
+            sets = np.zeros(len(np.arange(len(self))[rows]), np.int32)
+        else:
+            sets = self.of_words[self.tokens[rows]]
+        if self.tags is None or self.of_tags is None:
+            return sets
+        tags = self.tags[rows]
+        return np.where(tags >= 0, self.of_tags[np.maximum(tags, 0)], sets).astype(np.int32)
+
+    def parts(self) -> Iterator[IntArray]:
+        """Yield the sets of all tokens, some millions at a time."""
+        for first in range(0, len(self), SHARD_TOKENS):
+            yield self[first : first + SHARD_TOKENS]
+
+    def any(self) -> bool:
+        """Return whether some token has another set than that of all states."""
+        return any(sets.any() for sets in self.parts())
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,8 +230,12 @@ class SentenceShard(PickledWithoutCaches):
         """Whether so few states are allowed that lists of them are faster than matrices."""
         if self.sparse is not None:
             return self.sparse
-        sizes = self.states.sizes[self.sets].astype(float)
-        transitions = float(sizes[:-1] @ sizes[1:]) + float(sizes.sum())
+        transitions, before = 0.0, np.zeros(0)
+        for sets in self.sets.parts() if isinstance(self.sets, SetsOnDisk) else (self.sets,):
+            sizes = self.states.sizes[sets].astype(float)
+            joined = np.concatenate([before, sizes])
+            transitions += float(joined[:-1] @ joined[1:]) + float(sizes.sum())
+            before = sizes[-1:]
         return SPARSE * transitions < self.n_tokens * self.states.n_states**2
 
     @cached_property
@@ -208,9 +252,16 @@ class SentenceShard(PickledWithoutCaches):
 
 @dataclass(frozen=True, eq=False)
 class SentenceCorpus:
-    """The corpus of a hidden Markov model.
+    """The corpus of a hidden Markov model, in memory or on disk.
 
-    ``name_of``  function from a sentence's index to its name in messages
+    Of a corpus on disk, what is in memory are some arrays with a number for each sentence, and one
+    shard at a time: no more than `SHARD_TOKENS` tokens, unless a single sentence has more. Shards
+    are made when they are accessed, and not kept; the cut and the numbers in them are those of the
+    same corpus in memory.
+
+    ``everything``  all sentences. Of a corpus on disk, ``observed`` and ``sets`` are read when they
+                    are indexed: it is not a shard to work on, but what shards are made of
+    ``name_of``     function from a sentence's index to its name in messages
     """
 
     everything: SentenceShard
@@ -219,23 +270,58 @@ class SentenceCorpus:
     def __len__(self) -> int:
         return len(self.everything)
 
+    @property
+    def indptr(self) -> IntArray:
+        """Sentence n has the tokens ``indptr[n]`` to ``indptr[n + 1]`` (exclusive)."""
+        return self.everything.indptr
+
+    @property
+    def lengths(self) -> IntArray:
+        """The number of tokens of each sentence."""
+        return np.diff(self.indptr)
+
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether tokens are read when shards are made."""
+        return isinstance(self.everything.sets, SetsOnDisk)
+
     def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[SentenceShard]:
         if batch_size is None:
-            return list(self.consecutive_shards())
-        return [self.select(batch) for batch in split_items(len(self), len(self), batch_size, seed)]
+            return self.cut_at(self.borders())
+        batches = split_items(len(self), len(self), batch_size, seed)
+        if self.is_on_disk:
+            return ShardsOnAccess(self._to_send.select, [(batch,) for batch in batches])
+        return [self.select(batch) for batch in batches]
 
-    def consecutive_shards(self) -> Iterator[SentenceShard]:
-        """Cut the sentences, in order, into shards of at most `SHARD_TOKENS` tokens."""
-        whole = self.everything
-        wide = whole.observed.shape[1] / USUAL_DIMENSIONS if whole.observed.ndim > 1 else 1.0
-        cut = cut_by_work(np.diff(whole.indptr), SHARD_TOKENS / max(wide, 1.0))
-        if len(cut) == 1:
-            yield whole
-        else:
-            yield from (self.part(first, last) for first, last in cut)
+    def borders(self) -> list[tuple[int, int]]:
+        """Cut the sentences, in order, into shards of at most `SHARD_TOKENS` tokens.
+
+        Returns the first sentence of each shard and the one after its last.
+        """
+        observed = self.everything.observed
+        wide = observed.shape[1] / USUAL_DIMENSIONS if observed.ndim > 1 else 1.0
+        return cut_by_work(self.lengths, SHARD_TOKENS / max(wide, 1.0))
+
+    def cut_at(self, borders: Sequence[tuple[int, int]]) -> Sequence[SentenceShard]:
+        """Return the shards of these first and last sentences (exclusive)."""
+        if self.is_on_disk:
+            # whoever makes the shards should not have to read all sentences
+            whole = replace(self.everything, sparse=self.everything.is_sparse)
+            return ShardsOnAccess(replace(self._to_send, everything=whole).part, borders)
+        if len(borders) == 1:
+            return [self.everything]
+        return [self.part(first, last) for first, last in borders]
+
+    @property
+    def _to_send(self) -> SentenceCorpus:
+        """The corpus without what other processes need not know."""
+        return replace(self, name_of=None)
 
     def part(self, first: int, last: int) -> SentenceShard:
-        """Make a shard of the sentences ``first`` to ``last`` (exclusive), without copying them."""
+        """Make a shard of the sentences ``first`` to ``last`` (exclusive).
+
+        Of a corpus in memory, without copying them.
+        """
         whole = self.everything
         begin, end = whole.indptr[first], whole.indptr[last]
         return replace(
@@ -326,8 +412,13 @@ class TagSupervision:
         if isinstance(data, Tagged) and tags is None:
             return cls(tagged(data, like=like, lowercase=lowercase), {})
         if tags is None:
-            text = sequences(data, like=like, lowercase=lowercase)
-            return cls(Tagged(text, np.full(len(text.tokens), UNKNOWN, np.int32), []), {})
+            return cls.without_tags(sequences(data, like=like, lowercase=lowercase))
+        on_disk = data.sequences if isinstance(data, Tagged) else data
+        if isinstance(on_disk, Sequences) and is_on_disk(on_disk.tokens):
+            raise DataError(
+                "tags are given beside sentences on disk",
+                'build a corpus of tagged sentences, kind "tagged", and omit tags',
+            )
         plain, choices = _split_choices(tags, SENTENCES)
         known = tagged(data, plain, like=like, lowercase=lowercase)
         return cls(known, _by_token(choices, known.sequences.indptr))
@@ -337,11 +428,17 @@ class TagSupervision:
         """Read the tags of sequences of vectors."""
         text = sequences([["·"] * n for n in lengths.tolist()])
         if tags is None:
-            return cls(Tagged(text, np.full(len(text.tokens), UNKNOWN, np.int32), []), {})
+            return cls.without_tags(text)
         plain, choices = _split_choices(tags, VECTORS)
         name = f"{VECTORS.sequence} {{}}".format
         known = Tagged(text, *number_tags(plain, lengths, name, units=VECTORS))
         return cls(known, _by_token(choices, text.indptr))
+
+    @classmethod
+    def without_tags(cls, text: Sequences) -> TagSupervision:
+        """Make the supervision of sentences of which nothing is known."""
+        unknown = np.broadcast_to(np.array(UNKNOWN, np.int32), len(text.tokens))  # takes no space
+        return cls(Tagged(text, unknown, []), {})
 
     @property
     def names(self) -> set[str]:
@@ -441,7 +538,7 @@ class TagConstraints:
         """Return the number of the set of states allowed at each token, and all sets."""
         builder, tagged_text = StateSetBuilder(self.n_states), supervision.text
         text, names, tags = tagged_text.sequences, tagged_text.names, tagged_text.tags
-        sets = np.zeros(len(text.tokens), np.int32)
+        of_word = of_tag = None
         if self.dictionary is not None:
             others = 0
             if self.open_tags is not None:
@@ -450,11 +547,17 @@ class TagConstraints:
             for w, word in enumerate(text.words):
                 if word in self.dictionary:
                     of_word[w] = builder.number(map(self.number, self.dictionary[word]))
-            sets = of_word[text.tokens]
         if names:  # a known tag is a singleton set
             of_tag = np.zeros(len(names), np.int32)
-            for tag in np.unique(tags[tags >= 0]).tolist():
+            occurring = range(len(names)) if is_on_disk(tags) else np.unique(tags[tags >= 0])
+            for tag in map(int, occurring):
                 of_tag[tag] = builder.number([self.number(names[tag])])
+        if isinstance(text.tokens, DiskArray):
+            known = tags if isinstance(tags, DiskArray) else None
+            lazy = SetsOnDisk(text.tokens, of_word, known, of_tag)
+            return cast(IntArray, lazy), builder.build()
+        sets = np.zeros(len(text.tokens), np.int32) if of_word is None else of_word[text.tokens]
+        if of_tag is not None:
             sets = np.where(tags >= 0, of_tag[np.maximum(tags, 0)], sets)
         for token, possible in supervision.choices.items():
             sets[token] = builder.number(map(self.number, possible))

@@ -226,7 +226,7 @@ class MarkovModel(MarkovParameters, Estimator):
             and self.core_.dtype == np.float64
             and self.core_.n_states * ROWS <= forward_backward.SEGMENT
         )
-        shards = corpus.consecutive_shards() if is_exact else [corpus.everything]
+        shards = corpus.shards() if is_exact else [corpus.everything]
         yield from map(self._make_trellis, shards)
 
     def posterior_sample(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self, Unpack
 
 import numpy as np
@@ -24,14 +24,10 @@ from softcount.core.folder import resumable
 from softcount.core.store import AGAIN
 from softcount.core.types import Array, FloatArray, IntArray
 from softcount.core.warnings import warn_of_ignored
-from softcount.kernels.posterior import soft
+from softcount.engines.blocks import tree_sum
 from softcount.mixture.core import MixtureCore
-from softcount.mixture.data import ClassConstraints, Items, Observations
+from softcount.mixture.data import Items, Observations
 from softcount.mixture.starts import Start
-
-FLOOR = 1e-300
-"""Lower bound on probabilities when classes are compared: if an item is impossible in every class,
-the class with the fewest impossible words wins, instead of none."""
 
 WEIGHTS = "sample_weight is the number of times each item counts"
 
@@ -71,8 +67,7 @@ class Mixture(store.SaveableTables, Estimator, BaseEstimator):  # type: ignore[m
 
     # learning
     def _bind_more(self, core: MixtureCore, X: Any) -> Items:
-        x = self.observe(X, first=False)
-        return Items(x, ClassConstraints.nothing(len(x), core.n_classes))
+        return Items.free(self.observe(X, first=False), core.n_classes)
 
     def _check_weights(self, sample_weight: Any, x: Observations) -> FloatArray | None:
         """Return valid sample weights, (items,); None if not given."""
@@ -124,27 +119,37 @@ class Mixture(store.SaveableTables, Estimator, BaseEstimator):  # type: ignore[m
         self._require_fit()
         return self.observe(X, first=False)
 
-    def _joint(self, x: Observations, floor: float = FLOOR) -> FloatArray:
-        """Return log p(class, item), (items, classes), computed shard by shard."""
-        out = np.empty((len(x), self.core_.n_classes))
-        for first, last in x.cut():
-            part = x if last - first == len(x) else x.part(first, last)
-            out[first:last] = self.core_.joint(self.raw_params_, part, floor=floor)
-        return out
+    def _each(self, function: Callable[..., Array], x: Observations) -> Iterator[Array]:
+        """Yield what a method of the core returns for each shard of the observations."""
+        return self._map(function, Items.free(x, self.core_.n_classes))
 
-    def _infer(self, x: Observations, floor: float = FLOOR) -> tuple[FloatArray, FloatArray]:
-        """Return p(class | item), (items, classes), and log p(item), (items,)."""
-        joint = self._joint(x, floor)
-        responsibilities = np.empty_like(joint)
-        free = ClassConstraints.nothing(len(x), self.core_.n_classes)
-        logs = soft(joint, free.lower, free.upper, 1.0, responsibilities)
-        return responsibilities, logs
+    def _rows(self, function: Callable[..., Array], x: Observations) -> Array:
+        """Return what a method of the core returns for each item, (items, …)."""
+        rows, done = np.empty(0), 0
+        for part in self._each(function, x):
+            if len(part) == len(x):
+                return part
+            if not done:
+                rows = np.empty((len(x), *part.shape[1:]), part.dtype)
+            rows[done : done + len(part)] = part
+            done += len(part)
+        return rows
+
+    def _joint(self, x: Observations) -> FloatArray:
+        """Return log p(class, item), (items, classes)."""
+        return self._rows(self.core_.joints, x)
+
+    def _classify(self, x: Observations) -> IntArray:
+        """Return the number of the most probable class of each item, (items,)."""
+        return self._rows(self.core_.classify, x)
 
     def _posterior(self, x: Observations) -> FloatArray:
-        return self._infer(x)[0]
+        """Return p(class | item), (items, classes)."""
+        return self._rows(self.core_.posteriors, x)
 
     def _log_likelihoods(self, x: Observations) -> FloatArray:
-        return self._infer(x, floor=0.0)[1]
+        """Return log p(item), (items,)."""
+        return self._rows(self.core_.log_likelihoods, x)
 
     def score_samples(self, X: Any) -> FloatArray:
         """Return log p(x) of each item; −inf for items of probability zero."""
@@ -226,17 +231,15 @@ class Clusterer(
         weights = self._check_weights(sample_weight, x)
         x = self.preprocess(x, weights)
         core = self.make_core(x, weights)
-        known = ClassConstraints.nothing(len(x), core.n_classes, weights)
-        return core, Items(x, known)
+        return core, Items.free(x, core.n_classes, weights)
 
     def _after_fit(self, corpus: Items) -> None:
-        self.labels_ = self._joint(corpus.x).argmax(axis=1)
+        self.labels_ = self._classify(corpus.x)
         self.n_iter_ = len(self.fit_.trace) - 1
 
     def predict(self, X: Any) -> IntArray:
         """Return the most probable class of each item."""
-        classes: IntArray = self._joint(self._seen(X)).argmax(axis=1)
-        return classes
+        return self._classify(self._seen(X))
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> IntArray:
         """Fit, and return the most probable class of each item."""
@@ -277,6 +280,6 @@ class Clusterer(
     def icl(self, X: Any) -> float:
         """Return the integrated completed likelihood criterion: BIC plus twice the entropy of the
         posteriors (Biernacki, Celeux & Govaert 2000); smaller is better."""
-        r = self._posterior(self._seen(X))
-        entropy = -np.sum(r * np.log(np.where(r > 0.0, r, 1.0)))
+        parts = self._each(self.core_.posteriors, self._seen(X))
+        entropy = tree_sum(-np.sum(r * np.log(np.where(r > 0.0, r, 1.0))) for r in parts)
         return self.bic(X) + 2.0 * float(entropy)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,12 +32,26 @@ from softcount.kernels import posterior
 from softcount.kernels.threads import over_rows
 from softcount.learners.base import Learner
 from softcount.mixture import kernels
-from softcount.mixture.data import ConstraintGroup, Items, MixtureShard, Points
+from softcount.mixture.data import (
+    ClassConstraints,
+    ConstraintGroup,
+    Items,
+    MixtureShard,
+    OnDisk,
+    Points,
+    n_in_memory,
+    sum_parts,
+)
 from softcount.mixture.gibbs import CollapsedMixture, Restaurant
 from softcount.text.bags import Bags
+from softcount.text.disk import ShardsOnAccess
 
 IMPOSSIBLE = "has probability zero in every class"
 REMEDY = "smooth the model (smoothing=0.1), or leave the item out"
+
+FLOOR = 1e-300
+"""Lower bound on probabilities when classes are compared: if an item is impossible in every class,
+the class with the fewest impossible words wins, instead of none."""
 
 
 class MixtureCore(Model):
@@ -107,6 +121,52 @@ class MixtureCore(Model):
             self.emission.table: self.emission.counts(x, responsibilities, threads),
         }
 
+    # predictions, which `softcount.core.estimator.Estimator._map` computes for each shard
+    def joints(
+        self, params: Params, shard: MixtureShard, how: EStep, local: Any = None
+    ) -> FloatArray:
+        """Return log p(class, item), (items, classes), with probabilities of at least `FLOOR`."""
+        return self.joint(params, shard.x, how.threads, FLOOR)
+
+    def classify(
+        self, params: Params, shard: MixtureShard, how: EStep, local: Any = None
+    ) -> IntArray:
+        """Return the most probable class of each item, (items,)."""
+        classes: IntArray = self.joints(params, shard, how).argmax(axis=1)
+        return classes
+
+    def posteriors(
+        self, params: Params, shard: MixtureShard, how: EStep, local: Any = None
+    ) -> FloatArray:
+        """Return p(class | item), (items, classes)."""
+        return self._infer(self.joints(params, shard, how))[0]
+
+    def log_likelihoods(
+        self, params: Params, shard: MixtureShard, how: EStep, local: Any = None
+    ) -> FloatArray:
+        """Return log p(item), (items,); −inf for items of probability zero."""
+        return self._infer(self.joint(params, shard.x, how.threads))[1]
+
+    def distances(
+        self, params: Params, shard: MixtureShard, how: EStep, local: Any = None
+    ) -> FloatArray:
+        """Return the distances of points to the means of classes, (items, classes)."""
+        family, x = self.emission.family, shard.x
+        assert isinstance(family, Gaussian)
+        assert isinstance(x, Points)
+        K, means = self.n_classes, family.means(params[self.emission.table])
+        # with unit precisions and log-normalisers of zero: −½ squared distance
+        halves = family.form.log_density(x.x, means, np.ones((K, 1)), np.zeros(K))
+        distances: FloatArray = np.sqrt(np.maximum(-2.0 * halves, 0.0))  # rounding: −1e-16
+        return distances
+
+    def _infer(self, joint: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return posteriors and log-likelihoods of items."""
+        responsibilities = np.empty_like(joint)
+        free = ClassConstraints.nothing(len(joint), self.n_classes)
+        logs = posterior.soft(joint, free.lower, free.upper, 1.0, responsibilities)
+        return responsibilities, logs
+
     def totals(self, shard: MixtureShard) -> dict[str, float]:
         """Return the total of the class counts: every item has one class."""
         return {"weights": float(sum(r.weights.sum() for r in shard.known.by_group()))}
@@ -119,7 +179,10 @@ class MixtureCore(Model):
         # posteriors of the shards in progress, and those of all items at the end
         in_progress = min(n, 3 * max(last - first for first, last in x.cut()))
         posteriors = NUMBER * K * (3.0 * in_progress + n)
-        tokens = self.emission.tokens(x, corpus.known.weights)
+        if isinstance(x, OnDisk):  # of those of all items labels alone
+            posteriors, tokens = NUMBER * (3.0 * K * in_progress + n), float(x.tokens)
+        else:
+            tokens = self.emission.tokens(x, corpus.known.weights)
         needed = make_estimate(n, tokens, work + 4.0 * n * K, data=count_bytes(corpus))
         return needed.plus(posteriors=posteriors, **parts)
 
@@ -138,14 +201,18 @@ class MixtureCore(Model):
         }
 
     def from_responsibilities(
-        self, x: Any, responsibilities: FloatArray, rng: Generator
+        self, x: Any, responsibilities: FloatArray | Callable[[slice], FloatArray], rng: Generator
     ) -> dict[str, FloatArray]:
         """Return parameters fitted to items with these responsibilities (the M-step).
 
         The mode of the posterior; or its mean, for learners that average and for priors without a
         mode: the mean gives no event probability zero.
+
+        ``responsibilities``  (items, classes), or a function that returns those of some items; it
+                              is called for one shard after another
         """
-        counts = self.counts(x, responsibilities)
+        rows = responsibilities if callable(responsibilities) else responsibilities.__getitem__
+        counts = sum_parts(x, lambda where, part: Stats(self.counts(part, rows(where)))).counts
         return {
             name: family.mean(counts[name], family.uniform())
             if self.averages or not getattr(family, "has_mode", True)
@@ -188,6 +255,11 @@ class WordCore(MixtureCore):
     ) -> CollapsedMixture:
         """Return the collapsed sampler of all documents, with initial classes drawn from their
         posteriors."""
+        if isinstance(shards, ShardsOnAccess):
+            raise LearnerError(
+                "a collapsed sampler needs all documents in memory at once, but these are on disk",
+                "use EM(), VariationalBayes() or Gibbs(); or give the documents in memory",
+            )
         known = [shard.known for shard in shards]
         if any(each.shares is not None or np.any(each.weights != 1.0) for each in known):
             raise LearnerError(
@@ -307,7 +379,7 @@ class BagEmission(Emission):
     def tokens(self, x: Bags, weights: FloatArray) -> float:
         return float(weights @ x.lengths)
 
-    def needs(self, x: Bags) -> tuple[float, dict[str, float]]:
+    def needs(self, x: Any) -> tuple[float, dict[str, float]]:
         return _estimate_needs(x, self.family, 1, COPIES)
 
     def generate(self, params: Array, classes: IntArray, rng: Generator, size: Any) -> Any:
@@ -325,16 +397,20 @@ class BagEmission(Emission):
 
 
 def _estimate_needs(
-    x: Bags, family: Family, per_word: int, copies: int
+    x: Any, family: Family, per_word: int, copies: int
 ) -> tuple[float, dict[str, float]]:
     """Return operations and bytes of an emission with ``per_word`` numbers per class and word.
 
-    The bytes of "steps" are for the transposed data: several threads count word by word.
+    The bytes of "steps" are for the transposed data: several threads count word by word. What is on
+    disk is read, and checked, for this.
     """
-    nnz, entries = len(x.by_document.columns), n_entries(family)
+    nnz, entries = x.n_entries, n_entries(family)
     n_classes = entries / per_word / max(x.n_words, 1)
     work = 4.0 * nnz * n_classes + 8.0 * entries
-    return work, {"tables": copies * NUMBER * entries, "steps": 12.0 * nnz}
+    steps = 12.0 * nnz
+    if isinstance(x, OnDisk):
+        steps = 40.0 * nnz * n_in_memory(x) / len(x)
+    return work, {"tables": copies * NUMBER * entries, "steps": steps}
 
 
 def _check_words(x: Bags, n_words: int) -> None:
@@ -446,7 +522,7 @@ class PresenceEmission(Emission):
         """Return the number of observations: each word of the vocabulary is one, present or not."""
         return float(weights.sum() * x.n_words)
 
-    def needs(self, x: Bags) -> tuple[float, dict[str, float]]:
+    def needs(self, x: Any) -> tuple[float, dict[str, float]]:
         return _estimate_needs(x, self.family, 2, COPIES + 2)
 
     def generate(self, params: Array, classes: IntArray, rng: Generator, size: Any) -> Any:
@@ -489,12 +565,13 @@ class PointEmission(Emission):
             return 0.0
         return float(moments @ self.family.precisions(params).max(axis=0))
 
-    def needs(self, x: Points) -> tuple[float, dict[str, float]]:
-        n, D = x.x.shape
+    def needs(self, x: Any) -> tuple[float, dict[str, float]]:
+        n, D = len(x), x.n_dims
         K, cells = self.family.n_rows, self.family.form.n_cells
         full = isinstance(self.family.form, FullCovariance)
-        squares = NUMBER * (min(n, BLOCK) * K * D if full else 2 * n * cells)
         work = 4.0 * n * K * max(cells, D) + 4.0 * K * D * cells
+        n = n_in_memory(x)
+        squares = NUMBER * (min(n, BLOCK) * K * D if full else 2 * n * cells)
         # the users' points are copied, and the copy is centred
         tables = COPIES * NUMBER * n_entries(self.family)
         return work, {"tables": tables, "steps": NUMBER * n * D + squares}

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
-from softcount.core.bounds import within_range
+from softcount.core.bounds import MAX_VALUE, within_range
 from softcount.core.errors import DataError, brief
 from softcount.core.pickling import PickledWithoutCaches
 from softcount.core.types import Array, BoolArray, FloatArray, IntArray
+from softcount.engines.blocks import Addable, tree_sum
 from softcount.families.gaussian import CovarianceForm, FullCovariance
+from softcount.text.disk import DiskArray, ShardsOnAccess
 from softcount.text.shards import cut_by_work, split_items
+
+T = TypeVar("T", bound=Addable)
 
 MOST_POINTS = 1 << 13
 """The largest number of points in a shard: their posteriors should stay in the cache."""
@@ -33,11 +38,11 @@ class Observations(Protocol):
 
     def __len__(self) -> int: ...
 
-    def take(self, items: IntArray) -> Self:
-        """Return the subset with these indices."""
+    def take(self, items: IntArray) -> Observations:
+        """Return the subset with these indices, in memory."""
 
-    def part(self, first: int, last: int) -> Self:
-        """Return the items first ≤ i < last, as views of the same arrays."""
+    def part(self, first: int, last: int) -> Observations:
+        """Return the items first ≤ i < last: views of the same arrays, or read from disk."""
 
     def cut(self) -> list[tuple[int, int]]:
         """Cut the items, in order, into shards: the first of each, and the one after its last.
@@ -51,6 +56,10 @@ class Points(PickledWithoutCaches):
     """Real vectors, one per row."""
 
     x: FloatArray  # (items, dimensions)
+
+    @property
+    def n_dims(self) -> int:
+        return int(self.x.shape[1])
 
     def __len__(self) -> int:
         return len(self.x)
@@ -74,9 +83,117 @@ class Points(PickledWithoutCaches):
         return type(self)(self.x[first:last])
 
     def cut(self) -> list[tuple[int, int]]:
-        n, D = self.x.shape
-        most = min(MOST_POINTS, max(MOST_CELLS // max(D, 1), POINTS_PER_DIMENSION * D))
-        return cut_by_work(np.ones(n), most)
+        return cut_points(*self.x.shape)
+
+
+def cut_points(n: int, D: int) -> list[tuple[int, int]]:
+    """Cut n points of D dimensions into shards (see `Observations.cut`)."""
+    most = min(MOST_POINTS, max(MOST_CELLS // max(D, 1), POINTS_PER_DIMENSION * D))
+    return cut_by_work(np.ones(n), most)
+
+
+class OnDisk(PickledWithoutCaches, ABC):
+    """Observations on disk: whatever part is asked for is read, and is in memory.
+
+    Memory: an E-step needs the tables and their sums, and for each thread the observations and
+    posteriors of one shard, which is cut as it would be in memory (at most 2^17 documents or 2^13
+    points, of many dimensions fewer).
+    """
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def take(self, items: IntArray) -> Any:
+        """Read the items with these indices."""
+
+    @abstractmethod
+    def part(self, first: int, last: int) -> Any:
+        """Read the items first ≤ i < last."""
+
+    @abstractmethod
+    def cut(self) -> list[tuple[int, int]]:
+        """Cut the items, in order, into shards; as `Observations.cut` does in memory."""
+
+    @abstractmethod
+    def name(self, number: int) -> str:
+        """Return the name of an item for messages."""
+
+    @property
+    @abstractmethod
+    def tokens(self) -> float:
+        """The number of observations: words, or points."""
+
+    @property
+    @abstractmethod
+    def width(self) -> float:
+        """How many numbers an item has on average: different words, or dimensions."""
+
+
+@dataclass(frozen=True, eq=False)
+class PointsOnDisk(OnDisk):
+    """Points on disk.
+
+    ``rows``    (items, dimensions)
+    ``offset``  what is subtracted from each, (dimensions,)
+    """
+
+    rows: DiskArray
+    offset: FloatArray
+
+    @classmethod
+    def of(cls, rows: DiskArray) -> Self:
+        """Return points as they are; coordinates beyond the bounds are found when they are read."""
+        below = np.nextafter(MAX_VALUE, np.inf)
+        return cls(replace(rows, least=-MAX_VALUE, below=below), np.zeros(rows.shape[1]))
+
+    @property
+    def n_dims(self) -> int:
+        return int(self.rows.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, items: IntArray) -> Points:
+        return Points(self.rows[items].astype(np.float64) - self.offset)
+
+    def part(self, first: int, last: int) -> Points:
+        return Points(self.rows[first:last].astype(np.float64) - self.offset)
+
+    def cut(self) -> list[tuple[int, int]]:
+        return cut_points(len(self), self.n_dims)
+
+    def name(self, number: int) -> str:
+        return self.rows.corpus.name_item(number)
+
+    @property
+    def tokens(self) -> float:
+        return float(len(self))
+
+    @property
+    def width(self) -> float:
+        return float(self.n_dims)
+
+
+def n_in_memory(x: Observations) -> int:
+    """Return the number of items whose observations are in memory during an E-step, for estimates:
+    of those on disk three shards."""
+    n = len(x)
+    if not isinstance(x, OnDisk):
+        return n
+    return min(n, 3 * max(last - first for first, last in x.cut()))
+
+
+def parts_of(x: Observations) -> Iterator[tuple[slice, Any]]:
+    """Yield the parts that observations are cut into, and where they are."""
+    for first, last in x.cut():
+        whole = last - first == len(x) and not isinstance(x, OnDisk)
+        yield slice(first, last), x if whole else x.part(first, last)
+
+
+def sum_parts(x: Observations, function: Callable[[slice, Any], T]) -> T:
+    """Sum what a function returns for each part, in the same order as an E-step sums."""
+    return tree_sum(function(where, part) for where, part in parts_of(x))
 
 
 class ConstraintGroup(NamedTuple):
@@ -146,6 +263,41 @@ class ClassConstraints:
 
 
 @dataclass(frozen=True, eq=False)
+class Unconstrained:
+    """Constraints that say nothing, for items on disk: those of a part are made when it is used.
+
+    ``given``  weight of each item, (items,); None: all are 1
+    """
+
+    n_items: int
+    n_classes: int
+    given: FloatArray | None = None
+
+    @property
+    def weights(self) -> FloatArray:
+        """Weight of each item, (items,)."""
+        return np.ones(self.n_items) if self.given is None else self.given
+
+    @property
+    def lower(self) -> IntArray:
+        """The first possible class of each item, (items,)."""
+        return np.zeros(self.n_items, np.int64)
+
+    @property
+    def upper(self) -> IntArray:
+        """The class after the last possible one of each item, (items,)."""
+        return np.full(self.n_items, self.n_classes, np.int64)
+
+    def take(self, items: IntArray) -> ClassConstraints:
+        weights = None if self.given is None else self.given[items]
+        return ClassConstraints.nothing(len(items), self.n_classes, weights)
+
+    def part(self, first: int, last: int) -> ClassConstraints:
+        weights = None if self.given is None else self.given[first:last]
+        return ClassConstraints.nothing(last - first, self.n_classes, weights)
+
+
+@dataclass(frozen=True, eq=False)
 class MixtureShard(PickledWithoutCaches):
     """A shard of the corpus: item numbers, observations, and constraints."""
 
@@ -176,27 +328,43 @@ class Items:
     """A corpus of observations (`softcount.core.model.Corpus`)."""
 
     x: Observations
-    known: ClassConstraints
+    known: ClassConstraints | Unconstrained
+
+    @classmethod
+    def free(cls, x: Observations, n_classes: int, weights: FloatArray | None = None) -> Self:
+        """Return items of which every class is possible."""
+        if isinstance(x, OnDisk):
+            return cls(x, Unconstrained(len(x), n_classes, weights))
+        return cls(x, ClassConstraints.nothing(len(x), n_classes, weights))
 
     def __len__(self) -> int:
         return len(self.x)
 
     def name(self, number: int) -> str:
-        return f"item {number}"
+        return self.x.name(number) if isinstance(self.x, OnDisk) else f"item {number}"
+
+    def part(self, first: int, last: int) -> MixtureShard:
+        """Return the items first ≤ i < last."""
+        known = self.known.part(first, last)
+        return MixtureShard(np.arange(first, last), self.x.part(first, last), known)
+
+    def take(self, items: IntArray) -> MixtureShard:
+        """Return the items with these indices."""
+        return MixtureShard(items, self.x.take(items), self.known.take(items))
 
     def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[MixtureShard]:
         n = len(self)
+        if isinstance(self.x, OnDisk):
+            if batch_size is None:
+                return ShardsOnAccess(self.part, self.x.cut())
+            batches = split_items(n, n, batch_size, seed)
+            return ShardsOnAccess(self.take, [(batch,) for batch in batches])
+        assert isinstance(self.known, ClassConstraints)
         if batch_size is not None:
-            return [
-                MixtureShard(part, self.x.take(part), self.known.take(part))
-                for part in split_items(n, n, batch_size, seed)
-            ]
+            return [self.take(batch) for batch in split_items(n, n, batch_size, seed)]
         if len(borders := self.x.cut()) == 1:  # with what the observations have cached
             return [MixtureShard(np.arange(n), self.x, self.known)]
-        return [
-            MixtureShard(np.arange(*run), self.x.part(*run), self.known.part(*run))
-            for run in borders
-        ]
+        return [self.part(*run) for run in borders]
 
 
 # Labels as given by users: a class, unknown, or a distribution over classes (soft labels).

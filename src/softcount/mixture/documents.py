@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
+import numpy as np
 from numpy.random import Generator
 from scipy import sparse
 
@@ -19,21 +21,81 @@ from softcount.families.base import Family
 from softcount.mixture import starts
 from softcount.mixture.base import Clusterer, Mixture
 from softcount.mixture.core import BagEmission, MixtureCore, PresenceEmission, WordCore
-from softcount.mixture.data import Items
+from softcount.mixture.data import Items, OnDisk
 from softcount.mixture.parameters import MultinomialMixtureParameters
 from softcount.mixture.starts import Start
+from softcount.text.archive import Archive
 from softcount.text.bags import Bags
-from softcount.text.documents import DocumentReader, find_characteristic_words
+from softcount.text.documents import DocumentReader, evenly_spaced, find_characteristic_words
+
+
+@dataclass(frozen=True, eq=False)
+class BagsOnDisk(OnDisk):
+    """Documents of an archive as observations.
+
+    ``archive``   the documents
+    ``presence``  whether all counts are to be 1: see `Bags.present`
+    ``length``    see `Bags.scaled`; None: documents as they are
+    """
+
+    archive: Archive
+    presence: bool = False
+    length: float | None = None
+
+    @property
+    def n_words(self) -> int:
+        return self.archive.n_words
+
+    @property
+    def n_entries(self) -> int:
+        return self.archive.facts.n_entries
+
+    @property
+    def tokens(self) -> float:
+        if self.length is not None:
+            return self.length * len(self)
+        return float(self.n_entries) if self.presence else self.archive.tokens
+
+    @property
+    def width(self) -> float:
+        return self.n_entries / len(self)
+
+    def __len__(self) -> int:
+        return len(self.archive)
+
+    def take(self, items: IntArray) -> Bags:
+        bags = self.archive.bags(items)
+        bags = bags.present() if self.presence else bags
+        return bags if self.length is None else bags.scaled(self.length)
+
+    def part(self, first: int, last: int) -> Bags:
+        return self.take(np.arange(first, last))
+
+    @cached_property
+    def _cut(self) -> list[tuple[int, int]]:
+        return self.archive.cut()
+
+    def cut(self) -> list[tuple[int, int]]:
+        return self._cut
+
+    def name(self, number: int) -> str:
+        return self.archive.name(number)
 
 
 class WordMixture(DocumentReader, Mixture):
-    """Base of document mixtures: reading of documents, and p(word | class)."""
+    """Base of document mixtures: reading of documents, and p(word | class).
+
+    Documents on disk are an `softcount.text.archive.Archive`.
+    """
 
     smoothing: float
     prior: float | Mapping[str, float] | None
     bernoulli: bool
 
-    def observe(self, X: Any, *, first: bool) -> Bags:
+    def observe(self, X: Any, *, first: bool) -> Bags | BagsOnDisk:
+        if isinstance(X, Archive):
+            self._adopt_archive(X, first=first)
+            return BagsOnDisk(X, self.bernoulli)
         bags = self._read_documents(X, first=first)
         return bags.present() if self.bernoulli else bags
 
@@ -41,7 +103,7 @@ class WordMixture(DocumentReader, Mixture):
     def _core_name(self) -> str:
         return "bernoulli mixture" if self.bernoulli else "multinomial mixture"
 
-    def make_core(self, x: Bags, weights: FloatArray | None = None) -> MixtureCore:
+    def make_core(self, x: Any, weights: FloatArray | None = None) -> MixtureCore:
         core, emission = (
             (MixtureCore, PresenceEmission) if self.bernoulli else (WordCore, BagEmission)
         )
@@ -89,13 +151,18 @@ class WordMixture(DocumentReader, Mixture):
         needed = super()._estimate(core, corpus)
         if not isinstance(self.init, str) or self.init != "kmeans":
             return needed
-        assert isinstance(corpus.x, Bags)
-        return needed.plus(start=starts.bytes_of_kmeans(len(corpus), corpus.x.n_words))
+        x: Any = corpus.x
+        n = len(corpus)
+        if isinstance(x, BagsOnDisk):
+            n = starts.sample_size(x, core.n_classes)
+        return needed.plus(start=starts.bytes_of_kmeans(n, x.n_words))
 
     def _after_fit(self, corpus: Items) -> None:
         super()._after_fit(corpus)
-        assert isinstance(corpus.x, Bags)
-        self._remember_lengths(corpus.x.lengths)
+        x: Any = corpus.x
+        if isinstance(x, BagsOnDisk):
+            x = x.take(evenly_spaced(len(x)))
+        self._remember_lengths(x.lengths)
 
     # fitted attributes
     @property

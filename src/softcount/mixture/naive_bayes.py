@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, Self, Unpack
 
@@ -18,9 +19,10 @@ from softcount.core.folder import resumable
 from softcount.core.store import numbers
 from softcount.core.types import Array, FloatArray, IntArray, Params
 from softcount.core.warnings import is_later_fold
+from softcount.engines.blocks import tree_sum
 from softcount.mixture.core import MixtureCore
 from softcount.mixture.data import UNKNOWN, Items, Labels, read_labels
-from softcount.mixture.documents import WordMixture
+from softcount.mixture.documents import BagsOnDisk, WordMixture
 from softcount.mixture.model_selection import (
     ScoresLabelled,
     find_repeated_classes,
@@ -184,8 +186,10 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
     def n_classes(self) -> int:
         return len(self.classes_) * self.n_components
 
-    def observe(self, X: Any, *, first: bool) -> Bags:
+    def observe(self, X: Any, *, first: bool) -> Bags | BagsOnDisk:
         bags = super().observe(X, first=first)
+        if isinstance(bags, BagsOnDisk):
+            return replace(bags, length=self.length)
         return bags if self.length is None else bags.scaled(self.length)
 
     def starts(self) -> Mapping[str, Start]:
@@ -194,22 +198,28 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
     def _start_from_labels(self, core: MixtureCore, items: Items, rng: Generator) -> Params:
         """Return parameters estimated from the labelled documents; those of a class are distributed
         at random over its components."""
-        labels, m = self._labels, self.n_components
-        by_class = np.zeros((len(items), len(labels.classes)))
-        hard = np.flatnonzero(labels.numbers != UNKNOWN)
-        by_class[hard, labels.numbers[hard]] = 1.0
-        if labels.shares is not None:
-            by_class += np.nan_to_num(labels.shares)
-        responsibilities = np.repeat(by_class * items.known.weights[:, None], m, axis=1)
-        if m > 1:
-            proportions = rng.dirichlet(np.ones(m), size=(len(items), len(labels.classes)))
-            responsibilities *= proportions.reshape(len(items), -1)
-        return core.from_responsibilities(items.x, responsibilities, rng)
+        labels, m, weights = self._labels, self.n_components, items.known.weights
+
+        def assign(some: slice) -> FloatArray:
+            numbers = labels.numbers[some]
+            by_class = np.zeros((len(numbers), len(labels.classes)))
+            hard = np.flatnonzero(numbers != UNKNOWN)
+            by_class[hard, numbers[hard]] = 1.0
+            if labels.shares is not None:
+                by_class += np.nan_to_num(labels.shares[some])
+            responsibilities = np.repeat(by_class * weights[some, None], m, axis=1)
+            if m > 1:
+                proportions = rng.dirichlet(np.ones(m), size=(len(numbers), len(labels.classes)))
+                responsibilities *= proportions.reshape(len(numbers), -1)
+            return responsibilities
+
+        return core.from_responsibilities(items.x, assign, rng)
 
     def _after_fit(self, corpus: Items) -> None:
         super()._after_fit(corpus)
         self.n_iter_ = len(self.fit_.trace) - 1
-        self.transduction_ = self.classes_[self._class_posteriors(corpus.x).argmax(axis=1)]
+        parts = [part.argmax(axis=1) for part in self._class_posteriors_by_shard(corpus.x)]
+        self.transduction_ = self.classes_[np.concatenate(parts)]
         known = self._labels.known
         self.transduction_[known] = self.classes_[self._labels.likeliest()[known]]
 
@@ -218,8 +228,9 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
         free = ~self._labels.known & (corpus.known.weights > 0.0)
         if free.sum() < 2 * len(self.classes_):
             return
-        unlabelled = corpus.x.take(np.flatnonzero(free))
-        proportions = self._class_posteriors(unlabelled).mean(axis=0)
+        borders = [slice(*run) for run in corpus.x.cut()]
+        parts = zip(borders, self._class_posteriors_by_shard(corpus.x), strict=True)
+        proportions = tree_sum(part[free[some]].sum(axis=0) for some, part in parts) / free.sum()
         counts = labels_by_class(self._labels)
         if not has_collapsed(proportions, int(free.sum()), counts) or is_later_fold():
             return  # in a search only the first fold warns, and the final fit to all data
@@ -235,15 +246,22 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
             f"words), fewer words (the vectorizer's min_df, max_df){scale}, or another "
             "unlabelled_weight: NaiveBayesCV chooses it by cross-validation",
             CollapseWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
     # inference
     def _class_posteriors(self, x: Any) -> FloatArray:
         """Return p(class | document), (documents, classes), summed over components."""
-        components = self._posterior(x).reshape(len(x), len(self.classes_), -1)
-        posteriors: FloatArray = components.sum(axis=2)
-        return posteriors
+        return self._add_components(self._posterior(x))
+
+    def _class_posteriors_by_shard(self, x: Any) -> Iterator[FloatArray]:
+        """Yield the same for each shard."""
+        return map(self._add_components, self._each(self.core_.posteriors, x))
+
+    def _add_components(self, posteriors: FloatArray) -> FloatArray:
+        components = posteriors.reshape(len(posteriors), len(self.classes_), -1)
+        classes: FloatArray = components.sum(axis=2)
+        return classes
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return p(class | document), (documents, classes), in the order of ``classes_``."""
@@ -256,8 +274,9 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
 
     def predict(self, X: Any) -> Array:
         """Return the most probable class of each document."""
-        best = self.predict_proba(X).argmax(axis=1)
-        classes: Array = self.classes_[best]
+        x = self._seen(X)
+        best = [part.argmax(axis=1) for part in self._class_posteriors_by_shard(x)]
+        classes: Array = self.classes_[np.concatenate(best)]
         return classes
 
     def class_words(self) -> tuple[FloatArray, FloatArray]:
@@ -372,11 +391,22 @@ class NaiveBayesCV(NaiveBayesCVParameters, NaiveBayes):
         return accuracies
 
     def _accuracies(
-        self, weight: float, bags: Bags, labels: Labels, weights: FloatArray, splits: list[IntArray]
+        self,
+        weight: float,
+        bags: Bags | BagsOnDisk,
+        labels: Labels,
+        weights: FloatArray,
+        splits: list[IntArray],
     ) -> FloatArray:
         """Return the accuracy of λ = ``weight`` on the hidden labels of each split, (splits,)."""
-        # folds learn from counts that have already been vectorised and rescaled
-        excluded = ("unlabelled_weights", "cv", "vectorizer", "length", "init")
+        # folds learn from counts that have already been vectorised and rescaled, unless on disk
+        excluded = ["unlabelled_weights", "cv", "vectorizer", "init"]
+        source: Any
+        if isinstance(bags, BagsOnDisk):
+            source = bags.archive
+        else:
+            source = bags.matrix
+            excluded.append("length")
         settings = {k: v for k, v in self.get_params(deep=False).items() if k not in excluded}
         model = NaiveBayes(**{**settings, "unlabelled_weight": weight})
         accuracies = []
@@ -385,7 +415,7 @@ class NaiveBayesCV(NaiveBayesCVParameters, NaiveBayes):
             shown[hidden] = UNKNOWN
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", CollapseWarning)
-                model.fit(bags.matrix, shown, weights)
+                model.fit(source, shown, weights)
             correct = model.transduction_[hidden] == labels.numbers[hidden]
             if weights[hidden].any():
                 accuracies.append(np.average(correct, weights=weights[hidden]))

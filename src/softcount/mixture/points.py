@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,14 +30,16 @@ from softcount.learners.named import HardEM
 from softcount.mixture import starts
 from softcount.mixture.base import Clusterer
 from softcount.mixture.core import MixtureCore, PointEmission
-from softcount.mixture.data import Items, Points
+from softcount.mixture.data import Items, Points, PointsOnDisk, parts_of, sum_parts
 from softcount.mixture.parameters import (
     GaussianMixtureParameters,
     KMeansParameters,
     SoftKMeansParameters,
 )
 from softcount.mixture.starts import Start, params_around, spherical_core
+from softcount.text.disk import DiskArray
 from softcount.text.documents import find_texts
+from softcount.text.vectors import Vectors
 
 MAX_PRIOR_DISTANCE = 1e6
 """Largest distance of the prior mean from the data mean, in standard deviations of the data: its
@@ -47,18 +50,51 @@ MIN_FLOOR = 1e-12
 are mere rounding error, whatever ``floor`` the user sets."""
 
 
+def average(
+    x: Points | PointsOnDisk,
+    weights: FloatArray | None,
+    function: Callable[[FloatArray], FloatArray] = lambda points: points,
+) -> FloatArray:
+    """Return the weighted mean over all points of a function of each, (dimensions,).
+
+    Over a single shard the bits are those of `numpy.average`.
+    """
+    if weights is None:
+        total = sum_parts(x, lambda where, part: function(part.x).sum(axis=0))
+        mean: FloatArray = total / len(x)
+        return mean
+    w = weights[:, None]
+    total = sum_parts(x, lambda where, part: (function(part.x) * w[where]).sum(axis=0))
+    return total / sum_parts(x, lambda where, part: w[where].sum(axis=0))  # type: ignore[no-any-return]
+
+
 class PointMixture(Clusterer):
     """Base of mixtures of points.
 
     Internally points are centred at zero: far from zero, sums of squares would lose all precision
     to rounding.
+
+    Points on disk are `softcount.text.vectors.Vectors`, of which every sequence is one vector.
     """
 
     offset_: FloatArray
     for_labels = "LabelPropagation learns from points of which some have a label (-1: unknown)"
     max_weight = MAX_POINT_WEIGHT
 
-    def observe(self, X: Any, *, first: bool) -> Points:
+    def observe(self, X: Any, *, first: bool) -> Points | PointsOnDisk:
+        if isinstance(X, Vectors):
+            if len(X.rows) != len(X) or (X.lengths != 1).any():
+                wrong = int(np.flatnonzero(X.lengths != 1)[0])
+                raise DataError(
+                    f"{X.name(wrong)} is a sequence of {X.lengths[wrong]} vectors, not a point",
+                    "give sequences of one vector each; to learn from sequences use GaussianHMM",
+                )
+            if isinstance(X.rows, DiskArray):
+                validate_data(self, X.rows[:1], dtype=np.float64, reset=first)  # its columns
+                if first:
+                    self.offset_ = np.zeros(X.rows.shape[1])
+                return replace(PointsOnDisk.of(X.rows), offset=self.offset_)
+            X = X.rows
         if find_texts(X):
             raise DataError("the data are texts, not points", "use MultinomialMixture for texts")
         with within_range("the data"):
@@ -68,9 +104,11 @@ class PointMixture(Clusterer):
             self.offset_ = np.zeros(x.shape[1])
         return Points(x - self.offset_)
 
-    def preprocess(self, x: Points, weights: FloatArray | None) -> Points:
+    def preprocess(self, x: Any, weights: FloatArray | None) -> Points | PointsOnDisk:
         """Return the points centred, so that their weighted mean is zero."""
-        self.offset_ = np.average(x.x, axis=0, weights=weights)
+        self.offset_ = average(x, weights)
+        if isinstance(x, PointsOnDisk):
+            return replace(x, offset=self.offset_)
         return Points(x.x - self.offset_)
 
     @property
@@ -194,7 +232,7 @@ class GaussianMixture(GaussianMixtureParameters, PointMixture):
     [0.1, 5.1]
     """
 
-    def make_core(self, x: Points, weights: FloatArray | None = None) -> MixtureCore:
+    def make_core(self, x: Any, weights: FloatArray | None = None) -> MixtureCore:
         emission = PointEmission(self.gaussian(x, weights))
         learner = self.default_learner
         return MixtureCore("gaussian mixture", self.weights_family(), emission, learner)
@@ -203,16 +241,17 @@ class GaussianMixture(GaussianMixtureParameters, PointMixture):
         """Return the family of the class weights."""
         return Categorical((1, self.n_components))
 
-    def gaussian(self, x: Points, weights: FloatArray | None = None) -> Gaussian:
+    def gaussian(self, x: Any, weights: FloatArray | None = None) -> Gaussian:
         """Return the Gaussian family; variance floor and prior are on the scale of the data."""
-        variance = max_variance = np.ones(x.x.shape[1])
+        variance = max_variance = np.ones(x.n_dims)
         if len(x):  # the points are centred, so that mean squares are variances
-            squares = x.x**2
-            variance = max_variance = np.average(squares, axis=0, weights=weights)
+            variance = max_variance = average(x, weights, np.square)
             # one point may outweigh all others, which can still form a class: so the smallest
             # floor also takes the unweighted variance into account
             if weights is not None:
-                max_variance = np.maximum(variance, squares[weights > 0.0].mean(axis=0))
+                counted = weights > 0.0
+                squares = sum_parts(x, lambda where, p: np.square(p.x[counted[where]]).sum(axis=0))
+                max_variance = np.maximum(variance, squares / counted.sum())
         overall = float(variance.mean())
         # constant columns have no scale of their own
         variance = np.where(
@@ -221,7 +260,7 @@ class GaussianMixture(GaussianMixtureParameters, PointMixture):
         tied = self.covariance == "tied"
         return Gaussian(
             self.n_components,
-            x.x.shape[1],
+            x.n_dims,
             "full" if tied else self.covariance,  # type: ignore[arg-type]
             self._prior(variance),
             np.maximum(max(self.floor, MIN_FLOOR) * variance, MIN_FLOOR * max_variance),
@@ -265,25 +304,22 @@ class KMeans(KMeansParameters, PointMixture):
 
     default_learner = HardEM()
 
-    def make_core(self, x: Points, weights: FloatArray | None = None) -> MixtureCore:
-        n_dims, learner = x.x.shape[1], self.default_learner
-        return spherical_core("k-means", self.n_components, n_dims, learner=learner)
+    def make_core(self, x: Any, weights: FloatArray | None = None) -> MixtureCore:
+        learner = self.default_learner
+        return spherical_core("k-means", self.n_components, x.n_dims, learner=learner)
 
     def _after_fit(self, corpus: Items) -> None:
         super()._after_fit(corpus)
-        assert isinstance(corpus.x, Points)
-        residuals = corpus.x.x + self.offset_ - self.means_[self.labels_]
-        self.inertia_ = float(corpus.known.weights @ (residuals * residuals).sum(axis=1))
+        means, labels, offset = self.means_, self.labels_, self.offset_
+        distances = np.empty(len(corpus))
+        for where, part in parts_of(corpus.x):
+            residuals = part.x + offset - means[labels[where]]
+            distances[where] = (residuals * residuals).sum(axis=1)
+        self.inertia_ = float(corpus.known.weights @ distances)
 
     def transform(self, X: Any) -> FloatArray:
         """Return the distances to the centres, (items, classes)."""
-        x = self._seen(X)
-        assert isinstance(x, Points)
-        K, family = self.n_components, _gaussian(self.core_)
-        means = family.means(self.raw_params_["points"])
-        # with unit precisions and log-normalisers of zero: −½ squared distance
-        halves = family.form.log_density(x.x, means, np.ones((K, 1)), np.zeros(K))
-        return np.sqrt(np.maximum(-2.0 * halves, 0.0))  # rounding can leave −1e-16
+        return self._rows(self.core_.distances, self._seen(X))
 
 
 class SoftKMeans(SoftKMeansParameters, PointMixture):
@@ -296,5 +332,5 @@ class SoftKMeans(SoftKMeansParameters, PointMixture):
     [0.1, 5.1]
     """
 
-    def make_core(self, x: Points, weights: FloatArray | None = None) -> MixtureCore:
-        return spherical_core("soft k-means", self.n_components, x.x.shape[1], self.variance)
+    def make_core(self, x: Any, weights: FloatArray | None = None) -> MixtureCore:
+        return spherical_core("soft k-means", self.n_components, x.n_dims, self.variance)

@@ -7,10 +7,11 @@ bound would be higher with a single class. So pairs of classes are merged if tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from numbers import Real
-from typing import Any, Self, Unpack
+from typing import Any, Self, TypeVar, Unpack
 
 import numpy as np
 from numpy.random import Generator
@@ -19,14 +20,15 @@ from sklearn.base import clone
 
 from softcount.core import interrupt
 from softcount.core.estimator import FitOptions
-from softcount.core.types import FloatArray, Params
+from softcount.core.types import FloatArray, Params, Stats
 from softcount.core.verdict import Verdict
+from softcount.engines.blocks import Addable, tree_sum
 from softcount.families import StickBreaking
 from softcount.families.base import Family
 from softcount.learners.named import VariationalBayes
 from softcount.mixture.base import Clusterer
 from softcount.mixture.core import MixtureCore
-from softcount.mixture.data import Items
+from softcount.mixture.data import Items, OnDisk, sum_parts
 from softcount.mixture.documents import MultinomialMixture
 from softcount.mixture.parameters import (
     DirichletProcessGaussianMixtureParameters,
@@ -34,6 +36,8 @@ from softcount.mixture.parameters import (
 )
 from softcount.mixture.points import GaussianMixture
 from softcount.mixture.starts import Start
+
+T = TypeVar("T", bound=Addable)
 
 N_NEAREST = 10
 """Number of nearest other classes with which merging a class is tried."""
@@ -49,37 +53,77 @@ def evidence(family: Family, counts: FloatArray) -> float:
     return family.expected_log(counts, params) - family.divergence(counts, params)
 
 
+Merged = int | tuple["Merged", "Merged"]
+"""A class, or the two that it was merged from."""
+
+
 class ClassMerger:
     """Merge moves: merges classes of a variational posterior, pair by pair.
 
     For fixed responsibilities r the best bound is Σ evidence(counts of r) + entropy(r).
 
     ``single``            the emission family of a single class
-    ``responsibilities``  r, (items, classes); after a merge one column holds the sum, the other 0
+    ``responsibilities``  function that yields r of each shard, (items, classes), as they were
+                          before any merge; they are gone through once for each merge
     """
 
     def __init__(
-        self, core: MixtureCore, single: Family, items: Items, responsibilities: FloatArray
+        self,
+        core: MixtureCore,
+        single: Family,
+        items: Items,
+        responsibilities: Callable[[], Iterable[FloatArray]],
     ) -> None:
         self.single, self.weights_family = single, core.families["weights"]
-        self.item_weights = items.known.weights
-        self.responsibilities = responsibilities.copy()
-        weighted = responsibilities * self.item_weights[:, None]
-        counts = np.asarray(core.counts(items.x, weighted)[core.emission.table])
-        shape = single.zeros().shape
-        self.tables = [table.reshape(shape) for table in np.split(counts, core.n_classes)]
-        self.sizes = self.item_weights @ responsibilities
-        self.alive = set(np.flatnonzero(self.sizes >= MIN_SIZE).tolist())
-        self.values = {k: self._value(self.tables[k], responsibilities[:, k]) for k in self.alive}
+        self.items, self.item_weights = items, items.known.weights
+        self.responsibilities = responsibilities
+        table = core.emission.table
 
-    def merge(self) -> FloatArray | None:
+        def count(where: slice, x: Any, r: FloatArray) -> Stats:
+            weights = self.item_weights[where]
+            counts = core.counts(x, r * weights[:, None])[table]
+            return Stats({"counts": counts, "sizes": weights @ r})
+
+        totals = self._sum(count).counts
+        shape = single.zeros().shape
+        parts = np.split(np.asarray(totals["counts"]), core.n_classes)
+        self.tables = [part.reshape(shape) for part in parts]
+        self.sizes = np.asarray(totals["sizes"])
+        self.alive = set(np.flatnonzero(self.sizes >= MIN_SIZE).tolist())
+        self.merged: dict[int, Merged] = {k: k for k in range(core.n_classes)}
+        """What each class consists of; what has been merged into another is missing."""
+        entropies = self._entropies([self.merged[k] for k in sorted(self.alive)])
+        # contributions to the bound, without those of the classes' weights
+        self.values = {
+            k: evidence(self.single, self.tables[k]) + float(entropy)
+            for k, entropy in zip(sorted(self.alive), entropies, strict=True)
+        }
+        self.values_of_pairs: dict[tuple[int, int], float] = {}
+
+    def _sum(self, function: Callable[[slice, Any, FloatArray], T]) -> T:
+        """Sum what a function of a shard's place, observations and r returns."""
+        rows = iter(self.responsibilities())
+        return sum_parts(self.items.x, lambda where, part: function(where, part, next(rows)))
+
+    def _entropies(self, classes: Sequence[Merged]) -> FloatArray:
+        """Return the contribution of each class to the entropy of r, (classes,)."""
+        if not classes:
+            return np.zeros(0)
+
+        def sum_up(where: slice, x: Any, r: FloatArray) -> FloatArray:
+            weights, columns = self.item_weights[where], (add_columns(r, each) for each in classes)
+            return np.array([-float(weights @ xlogy(column, column)) for column in columns])
+
+        return self._sum(sum_up)
+
+    def merge(self) -> Callable[[FloatArray], FloatArray] | None:
         """Merge pairs of classes greedily, the largest gain first, while the bound rises.
 
-        Returns the responsibilities after all merges; None if no merge raises the bound.
+        Returns a function that merges the columns of r, in which the columns of classes that are
+        merged into another are 0; None if no merge raises the bound.
         """
         # only pairs of similar classes: there are too many pairs to try them all
-        candidates = {pair for k in self.alive for pair in self._pairs_with(k)}
-        gains = {pair: self._gain(pair) for pair in candidates}
+        gains = self._gains({pair for k in self.alive for pair in self._pairs_with(k)})
         changed = False
         while gains:
             i, j = pair = max(gains, key=lambda candidate: gains[candidate])
@@ -92,17 +136,16 @@ class ClassMerger:
                 if gains and max(gains.values()) <= 0.0:
                     break
                 continue
+            self.values[i] = self.values_of_pairs[pair]
             self.sizes = sizes
             self.tables[i] = self.tables[i] + self.tables[j]
             self.tables[j] = np.zeros_like(self.tables[j])
-            self.responsibilities[:, i] += self.responsibilities[:, j]
-            self.responsibilities[:, j] = 0.0
+            self.merged[i] = (self.merged[i], self.merged.pop(j))
             self.alive.remove(j)
-            self.values[i] = self._value(self.tables[i], self.responsibilities[:, i])
             changed = True
             gains = {other: gain for other, gain in gains.items() if not set(other) & set(pair)}
-            gains |= {other: self._gain(other) for other in self._pairs_with(i)}
-        return self.responsibilities if changed else None
+            gains |= self._gains(self._pairs_with(i))
+        return partial(merge_columns, self.merged) if changed else None
 
     def _pairs_with(self, k: int) -> list[tuple[int, int]]:
         """Return the pairs of class k with its nearest classes, by the means of their items."""
@@ -112,21 +155,35 @@ class ClassMerger:
         nearest = others[np.argsort(distances, kind="stable")[:N_NEAREST]].tolist()
         return [(min(k, j), max(k, j)) for j in nearest]
 
-    def _value(self, table: FloatArray, responsibilities: FloatArray) -> float:
-        """Return the contribution of a class to the bound, without that of its weight."""
-        entropy = -float(self.item_weights @ xlogy(responsibilities, responsibilities))
-        return evidence(self.single, table) + entropy
-
-    def _gain(self, pair: tuple[int, int]) -> float:
-        """Return the gain of the bound if two classes are merged, without that of their weights."""
-        i, j = pair
-        merged = self._value(
-            self.tables[i] + self.tables[j], self.responsibilities[:, pair].sum(axis=1)
-        )
-        return merged - self.values[i] - self.values[j]
+    def _gains(self, pairs: Collection[tuple[int, int]]) -> dict[tuple[int, int], float]:
+        """Return the gain of the bound if the classes of each pair are merged, without that of
+        their weights."""
+        entropies = self._entropies([(self.merged[i], self.merged[j]) for i, j in pairs])
+        gains = {}
+        for (i, j), entropy in zip(pairs, entropies, strict=True):
+            value = evidence(self.single, self.tables[i] + self.tables[j]) + float(entropy)
+            self.values_of_pairs[i, j] = value
+            gains[i, j] = value - self.values[i] - self.values[j]
+        return gains
 
     def _evidence_of_sizes(self, sizes: FloatArray) -> float:
         return evidence(self.weights_family, -np.sort(-sizes)[None])
+
+
+def add_columns(r: FloatArray, merged: Merged) -> FloatArray:
+    """Return the responsibilities of a merged class, (items,), added as they were merged."""
+    if isinstance(merged, tuple):
+        return add_columns(r, merged[0]) + add_columns(r, merged[1])
+    column: FloatArray = r[:, merged]
+    return column
+
+
+def merge_columns(merged: Mapping[int, Merged], r: FloatArray) -> FloatArray:
+    """Return the responsibilities of all classes after merges, (items, classes)."""
+    rows = np.zeros_like(r)
+    for k, parts in merged.items():
+        rows[:, k] = add_columns(r, parts)
+    return rows
 
 
 class DirichletProcess(Clusterer):
@@ -160,19 +217,15 @@ class DirichletProcess(Clusterer):
         super()._learn(core, corpus, init, **options)
         if self._learner.m != "mean_field":
             return self
-        weights = corpus.known.weights
-        single = clone(self).set_params(n_components=1).make_core(corpus.x, weights)
+        single = clone(self).set_params(n_components=1).make_core(corpus.x, corpus.known.weights)
         # from here on the initial parameters are fixed, so that restarts would all be the same
         once = self._learner.set_params(n_init=1)
         while self.verdict_ is not Verdict.STOPPED and not interrupt.asked():
-            merger = ClassMerger(core, single.emission.family, corpus, self._posterior(corpus.x))
-            responsibilities = merger.merge()
-            if responsibilities is None:
+            posteriors = self._posteriors_of(corpus)
+            merge = ClassMerger(core, single.emission.family, corpus, posteriors).merge()
+            if merge is None:
                 break
-            weighted = responsibilities * weights[:, None]
-            order = np.argsort(-weighted.sum(axis=0), kind="stable")
-            rng = np.random.default_rng(0)
-            start = core.from_responsibilities(corpus.x, weighted[:, order], rng)
+            start = self._start_merged(core, corpus, merge, posteriors)
             refit = self._run(core, corpus, once, start, 0, options)
             old, new = self.trace_.objective[-1], refit.trace.objective[-1]
             if not new - old > MIN_RISE * abs(old):  # learning has split the classes again
@@ -180,6 +233,36 @@ class DirichletProcess(Clusterer):
             trace = self.trace_.then(refit.trace)
             self._keep_fit(core, corpus, replace(refit, trace=trace, traces=(trace,)))
         return self
+
+    def _posteriors_of(self, corpus: Items) -> Callable[[], Iterable[FloatArray]]:
+        """Return a function that yields the posteriors of each shard.
+
+        Those of items on disk are computed anew each time, as they may not fit into memory.
+        """
+        if isinstance(corpus.x, OnDisk):
+            return partial(self._each, self.core_.posteriors, corpus.x)
+        kept = list(self._each(self.core_.posteriors, corpus.x))
+        return lambda: kept
+
+    def _start_merged(
+        self,
+        core: MixtureCore,
+        corpus: Items,
+        merge: Callable[[FloatArray], FloatArray],
+        posteriors: Callable[[], Iterable[FloatArray]],
+    ) -> Params:
+        """Return parameters fitted to merged classes, the largest first."""
+        x, weights = corpus.x, corpus.known.weights
+        borders = [slice(*run) for run in x.cut()]
+
+        def weighted() -> Iterator[FloatArray]:
+            for some, r in zip(borders, posteriors(), strict=True):
+                yield merge(r) * weights[some, None]
+
+        order = np.argsort(-tree_sum(rows.sum(axis=0) for rows in weighted()), kind="stable")
+        rows = weighted()
+        rng = np.random.default_rng(0)
+        return core.from_responsibilities(x, lambda some: next(rows)[:, order], rng)
 
     def _after_fit(self, corpus: Items) -> None:
         super()._after_fit(corpus)

@@ -39,7 +39,7 @@ from softcount.kernels.threads import single_threaded
 from softcount.learners.base import Learner
 from softcount.learners.named import EM, HardEM
 from softcount.mixture.core import MixtureCore, PointEmission
-from softcount.mixture.data import ClassConstraints, Items, Points
+from softcount.mixture.data import ClassConstraints, Items, OnDisk, Points
 from softcount.text.bags import Bags
 from softcount.topics.anchors import common_words, find_corners, mixture_weights, word_scale
 
@@ -492,9 +492,11 @@ def params_around(core: MixtureCore, items: Items, centres: FloatArray) -> dict[
     assert isinstance(family, Gaussian)
     points = family.uniform()
     if not family.known:
-        all_items = np.repeat(items.known.weights[:, None], core.n_classes, axis=1)
+        weights = items.known.weights
         rng = np.random.default_rng(0)  # not used: all classes are the same so far
-        points = core.from_responsibilities(items.x, all_items, rng)[core.emission.table]
+        points = core.from_responsibilities(
+            items.x, lambda some: np.repeat(weights[some, None], core.n_classes, axis=1), rng
+        )[core.emission.table]
     return {
         "weights": core.families["weights"].uniform(),
         core.emission.table: family.move_means(points, centres),
@@ -512,15 +514,52 @@ def cluster(x: FloatArray, n_classes: int, weights: FloatArray, rng: Generator) 
 
 
 # Initialisations of any mixture: functions (core, items, rng) → parameters.
+#
+# Those that need all items at once (k-means, moments, anchors) take a sample of items on disk; the
+# others go through all of them, shard by shard.
 
 Start = Callable[[MixtureCore, Items, Generator], Params]
+
+SAMPLE = 1 << 22
+"""The largest number of entries (document, word), of coordinates, and of responsibilities, in a
+sample of items on disk for a start: some 50 MB each …"""
+SAMPLED_PER_CLASS = 16
+"""… but there are this many items for each class."""
+
+
+def sample_size(x: OnDisk, n_classes: int) -> int:
+    """Return the number of items in a sample of items on disk."""
+    size = max(int(SAMPLE / max(x.width, n_classes)), SAMPLED_PER_CLASS * n_classes)
+    return min(len(x), size)
+
+
+def sample(items: Items, n_classes: int) -> Items:
+    """Return items in memory for a start: all, or of those on disk a sample of bounded size.
+
+    The sample is random, the same for every seed of a fit, and in order. A few items are all read.
+    """
+    x = items.x
+    if not isinstance(x, OnDisk):
+        return items
+    size = sample_size(x, n_classes)
+    if size == len(x):
+        part = items.part(0, size)
+    else:
+        drawn = np.random.default_rng(0).choice(len(x), size, replace=False, shuffle=False)
+        part = items.take(np.sort(drawn))
+    return Items(part.x, part.known)
 
 
 def at_random(core: MixtureCore, items: Items, rng: Generator) -> Params:
     """Draw random responsibilities from a uniform Dirichlet: classes are near the overall mean."""
-    n, K = len(items), core.n_classes
-    responsibilities = rng.dirichlet(np.full(K, 1.0), size=n) if n else np.zeros((0, K))
-    return core.from_responsibilities(items.x, responsibilities * items.known.weights[:, None], rng)
+    K, weights = core.n_classes, items.known.weights
+
+    def draw(some: slice) -> FloatArray:
+        n = some.stop - some.start
+        drawn = rng.dirichlet(np.full(K, 1.0), size=n) if n else np.zeros((0, K))
+        return drawn * weights[some, None]
+
+    return core.from_responsibilities(items.x, draw, rng)
 
 
 def uniform(core: MixtureCore, items: Items, rng: Generator) -> Params:
@@ -530,10 +569,15 @@ def uniform(core: MixtureCore, items: Items, rng: Generator) -> Params:
 
 def by_kmeans(core: MixtureCore, items: Items, points: FloatArray, rng: Generator) -> Params:
     """Cluster the items, represented by ``points``, with k-means; fit each class to its items."""
-    labels = cluster(points, core.n_classes, items.known.weights, rng)
-    responsibilities = np.zeros((len(items), core.n_classes))
-    responsibilities[np.arange(len(items)), labels] = items.known.weights
-    return core.from_responsibilities(items.x, responsibilities, rng)
+    weights = items.known.weights
+    labels = cluster(points, core.n_classes, weights, rng)
+
+    def assign(some: slice) -> FloatArray:
+        rows = np.zeros((some.stop - some.start, core.n_classes))
+        rows[np.arange(len(rows)), labels[some]] = weights[some]
+        return rows
+
+    return core.from_responsibilities(items.x, assign, rng)
 
 
 # Initialisations of mixtures of documents.
@@ -548,8 +592,9 @@ def kmeans_of_words(core: MixtureCore, items: Items, rng: Generator) -> Params:
 
     The SVD needs a few hundred numbers for each word. If there are too many words, those that occur
     in a single document are dropped, as they relate it to no other, and then the rarest of the
-    rest.
+    rest. Documents on disk are represented by a sample of them.
     """
+    items = sample(items, core.n_classes)
     matrix = _get_counts(items)
     if matrix.shape[1] > SVD_WORDS:
         document_frequency = np.bincount(matrix.indices, minlength=matrix.shape[1])
@@ -578,6 +623,7 @@ def by_estimate(
     rng: Generator,
 ) -> Params:
     """Initialise by `estimate_from_moments` or `estimate_from_anchors`, passed as ``estimate``."""
+    items = sample(items, core.n_classes)
     mix, words = estimate(_get_counts(items), core.n_classes, rng, items.known.weights)
     return {"weights": mix[None], core.emission.table: words}
 
@@ -591,16 +637,20 @@ def _get_counts(items: Items) -> csr_matrix:
 
 
 def kmeans_of_points(core: MixtureCore, items: Items, rng: Generator) -> Params:
-    """Cluster the points with k-means; fit each class to its points."""
+    """Cluster the points, or a sample of those on disk, with k-means; fit each class to its
+    points."""
+    items = sample(items, core.n_classes)
     return by_kmeans(core, items, _get_points(items), rng)
 
 
 def kmeans_plus_plus_points(core: MixtureCore, items: Items, rng: Generator) -> Params:
-    """Take means by k-means++ (Arthur & Vassilvitskii 2007), covariances from all data."""
-    weights = items.known.weights
-    return params_around(
-        core, items, kmeans_plus_plus(_get_points(items), core.n_classes, weights, rng)
-    )
+    """Take means by k-means++ (Arthur & Vassilvitskii 2007), covariances from all data.
+
+    Means are from a sample of points on disk.
+    """
+    some = sample(items, core.n_classes)
+    means = kmeans_plus_plus(_get_points(some), core.n_classes, some.known.weights, rng)
+    return params_around(core, items, means)
 
 
 def random_points(core: MixtureCore, items: Items, rng: Generator) -> Params:
@@ -608,7 +658,7 @@ def random_points(core: MixtureCore, items: Items, rng: Generator) -> Params:
     weights = items.known.weights
     enough = np.count_nonzero(weights) >= core.n_classes
     chosen = rng.choice(len(items), core.n_classes, replace=not enough, p=weights / weights.sum())
-    return params_around(core, items, _get_points(items)[chosen])
+    return params_around(core, items, _get_points(Items(items.x.take(chosen), items.known)))
 
 
 def _get_points(items: Items) -> FloatArray:

@@ -10,11 +10,13 @@ import math
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from softcount.core.errors import StoryError
+from softcount.core.pickling import PickledWithoutCaches
 from softcount.core.types import Array, BoolArray, EStep, Fill, FloatArray, IntArray
 from softcount.kernels.vectors import WIDTH
 from softcount.stories import kernels
@@ -252,12 +254,36 @@ class Lanes:
 
 
 @dataclass(frozen=True)
-class StoryBlock:
-    """A shard's items that share a circuit; ``constant``: positions in the shard's list."""
+class StoryBlock(PickledWithoutCaches):
+    """A shard's items that share a circuit; ``constant``: positions in the shard's list.
+
+    Thousands of lanes are two arrays, so that they are sent and read as fast as memory allows:
+    ``leaf`` and ``numbers`` are those of all lanes, one after the other; ``widths`` are the numbers
+    of columns in each.
+    """
 
     rows: CircuitRows
     constant: IntArray
-    lanes: tuple[Lanes, ...]
+    leaf: IntArray
+    numbers: IntArray
+    widths: IntArray
+
+    @classmethod
+    def of(cls, rows: CircuitRows, constant: IntArray, lanes: Sequence[Lanes]) -> StoryBlock:
+        leaf = np.concatenate([each.leaf.reshape(-1) for each in lanes])
+        numbers = np.concatenate([each.numbers.reshape(-1) for each in lanes])
+        return cls(rows, constant, leaf, numbers, np.array([e.numbers.shape[1] for e in lanes]))
+
+    @cached_property
+    def lanes(self) -> tuple[Lanes, ...]:
+        padded = -(-self.widths // WIDTH) * WIDTH
+        n_leaves, n_roots = len(self.leaf) // int(padded.sum()), len(self.rows.roots)
+        leaves = np.split(self.leaf, np.cumsum(n_leaves * padded)[:-1])
+        numbers = np.split(self.numbers, np.cumsum(n_roots * self.widths)[:-1])
+        return tuple(
+            Lanes(leaf.reshape(n_leaves, width), each.reshape(n_roots, -1))
+            for leaf, width, each in zip(leaves, padded, numbers, strict=True)
+        )
 
 
 _WEAK = 2.0**-400

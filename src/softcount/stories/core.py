@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from softcount.core.errors import ImpossibleItem, LearnerError, SoftcountError, StoryError, brief
-from softcount.core.estimate import COPIES, NUMBER, Estimate, count_bytes, make_estimate, n_entries
+from softcount.core.estimate import COPIES, NUMBER, Estimate, make_estimate, n_entries
 from softcount.core.model import Model, check_possible
 from softcount.core.types import (
     Counts,
@@ -34,7 +34,7 @@ from softcount.stories.circuit import (
     compile_alone,
     run,
 )
-from softcount.stories.data import StoryCorpus, StoryShard
+from softcount.stories.data import AnyStoryCorpus, StoryShard
 from softcount.stories.language import (
     Hypergraph,
     ItemShape,
@@ -89,17 +89,17 @@ class StoryCore(Model):
             for table, entries in support.tables.items()
         }
 
-    def estimate(self, corpus: StoryCorpus) -> Estimate:
+    def estimate(self, corpus: AnyStoryCorpus) -> Estimate:
         """Estimate by the compiled circuits: an E-step holds a value for every node and item."""
-        data = sum(count_bytes(bundle) for bundle in corpus.bundles)
+        data, held = corpus.n_bytes
         entries = sum(map(n_entries, self.families.values()))
         return make_estimate(
             len(corpus),
-            float(corpus.tokens.sum()),
+            float(corpus.n_tokens),
             2.0 * data / NUMBER + 8.0 * entries,
-            data=data,
+            data=held,
             tables=COPIES * NUMBER * entries,
-            circuits=2.0 * data,
+            circuits=2.0 * held,
         )
 
     def expect(self, params: Params, shard: StoryShard, how: EStep, local: Any = None) -> Stats:
@@ -136,7 +136,9 @@ class StoryCore(Model):
                 dense[entries.places] = value
         return Stats(by_table, log_likelihood, score, shard.items, shard.tokens)
 
-    def logs(self, params: Params, shard: StoryShard) -> tuple[IntArray, FloatArray]:
+    def logs(
+        self, params: Params, shard: StoryShard, how: EStep | None = None, local: Any = None
+    ) -> tuple[IntArray, FloatArray]:
         """Return the shard's item numbers and their log-likelihoods (-inf if impossible)."""
         return run(shard.blocks, self._theta(params, shard), EStep(score_only=True), None)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
@@ -22,9 +22,10 @@ from softcount.core.parameters import (
 )
 from softcount.core.types import EStep, FloatArray
 from softcount.stories.core import Derivation, ForwardSampler, StoryCore, derive
-from softcount.stories.data import StoryCorpus
+from softcount.stories.data import AnyStoryCorpus, StoryCorpus, compile_in_parts, compile_items
 from softcount.stories.language import Story, find_story, table
 from softcount.stories.tables import TablesView, pack_tables, unpack_tables
+from softcount.text.items import Items
 
 KIND = "story"
 _KEPT_SHAPES = 10_000  # training items kept for generate()
@@ -79,7 +80,7 @@ class StoryModel(StoryParameters, Estimator):
 
     core_: StoryCore
 
-    def _after_fit(self, corpus: StoryCorpus) -> None:
+    def _after_fit(self, corpus: AnyStoryCorpus) -> None:
         """Keep some items: `generate` makes new ones of the same shapes."""
         self._examples = corpus.items[:_KEPT_SHAPES]
 
@@ -97,16 +98,18 @@ class StoryModel(StoryParameters, Estimator):
     def _lacks_mode(self) -> str:
         return no_mode(self._prior())
 
-    def _bind(self, data: Iterable[Any]) -> tuple[StoryCore, StoryCorpus]:
+    def _bind(self, data: Iterable[Any]) -> tuple[StoryCore, AnyStoryCorpus]:
         """Trace and compile the data; return the core and the corpus for the loop."""
         story, prior = self._story, self._prior()
-        corpus = StoryCorpus(story, list(data))
+        if isinstance(data, Items):
+            self._check_settings()  # before all are traced
+        corpus = compile_items(story, _sequence(data))
         core = StoryCore(story.name, corpus.support, corpus.tables, prior, tuple(self.frozen))
         return core, corpus
 
-    def _bind_more(self, core: StoryCore, data: Iterable[Any]) -> StoryCorpus:
+    def _bind_more(self, core: StoryCore, data: Iterable[Any]) -> AnyStoryCorpus:
         """Compile further data for the tables of a fitted core."""
-        return StoryCorpus(self._story, list(data), core.support)
+        return compile_items(self._story, _sequence(data), core.support)
 
     def _prior(self) -> float | Mapping[str, float]:
         setting = self.prior if self.smoothing is None else self.smoothing
@@ -124,7 +127,7 @@ class StoryModel(StoryParameters, Estimator):
             return {table: 1.0 + amount for table, amount in self.smoothing.items()}
         return 1.0 + self.smoothing
 
-    def _start_values(self, core: StoryCore, corpus: StoryCorpus, init: Any) -> Any:
+    def _start_values(self, core: StoryCore, corpus: AnyStoryCorpus, init: Any) -> Any:
         return core.start(init)
 
     @property
@@ -136,14 +139,12 @@ class StoryModel(StoryParameters, Estimator):
     def score(self, items: Iterable[Any]) -> FloatArray:
         """Return the log-likelihood of each item, (items,); -inf for impossible ones."""
         self._require_fit()
-        items = list(items)
-        if not items:
-            return np.empty(0)
-        corpus = StoryCorpus(self._story, items, self.core_.support, strict=False)
-        logs = np.full(len(corpus), -np.inf)
-        for shard in corpus.shards() if corpus.bundles else ():
-            numbers, values = self.core_.logs(self.raw_params_, shard)
-            logs[numbers] = values
+        items = _sequence(items)
+        logs = np.full(len(items), -np.inf)
+        for part in compile_in_parts(self._story, items, self.core_.support):
+            if part.bundles:
+                for numbers, values in self._map(self.core_.logs, part):
+                    logs[numbers] = values
         return logs
 
     def posterior(self, item: Any) -> dict[str, dict[tuple[Hashable, ...], float]]:
@@ -209,3 +210,7 @@ class StoryModel(StoryParameters, Estimator):
         model.core_ = StoryCore(find_story(story).name, support, tables)
         model.signature_ = stored.signature
         return model
+
+
+def _sequence(items: Iterable[Any]) -> Sequence[Any]:
+    return items if isinstance(items, Items) else list(items)

@@ -1,4 +1,4 @@
-"""Reading and writing text: lines, words, bitexts, tagged sentences, trees, archives."""
+"""Reading and writing text: lines, words, bitexts, tagged sentences, trees; corpora on disk."""
 
 from softcount.core.lazy import attach
 

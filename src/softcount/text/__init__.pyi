@@ -9,6 +9,15 @@ from softcount.text.bitext import (
     read_bitext as read_bitext,
 )
 from softcount.text.conllu import read_conllu as read_conllu
+from softcount.text.corpora import (
+    build_corpus as build_corpus,
+)
+from softcount.text.corpora import (
+    in_parts as in_parts,
+)
+from softcount.text.corpora import (
+    open_corpus as open_corpus,
+)
 from softcount.text.sequences import read_sequences as read_sequences
 from softcount.text.tagged import (
     read_tag_dictionary as read_tag_dictionary,

@@ -36,7 +36,7 @@ from softcount.core.drafts import open_whole_folder
 from softcount.core.errors import DataError, StoreError, brief
 from softcount.core.pickling import PickledWithoutCaches
 from softcount.core.types import Array, IntArray
-from softcount.text.bags import Bags, Compressed, split_rows
+from softcount.text.bags import Bags, Compressed, cut_documents, split_rows
 from softcount.text.documents import as_it_is, describe_vectorizer, restore_vectorizer
 from softcount.text.tokenise import spaces, words
 
@@ -324,6 +324,21 @@ class Archive(PickledWithoutCaches):
         if len(numbers) and (np.diff(numbers) == 1).all():
             return Bags(rows.run(int(numbers[0]), int(numbers[-1]) + 1), self.n_words)
         return Bags(rows.take(numbers), self.n_words)
+
+    def cut(self) -> list[tuple[int, int]]:
+        """Cut the documents as `Bags` of them are cut in memory; this depends on them alone.
+
+        Where each document begins is read for this, 8 bytes for each.
+        """
+        n = self.n_documents
+        indptr = read_numbers(self.path / INDPTR, "<i8", 0, n + 1)
+        if indptr[0] != 0 or indptr[-1] != self.facts.n_entries or (np.diff(indptr) < 0).any():
+            raise StoreError(f"{self.path / INDPTR} has offsets that are out of order", DAMAGED)
+        return cut_documents(indptr, self.n_words)
+
+    def select(self, numbers: Any) -> Any:
+        """Read some documents as a scipy CSR matrix, each at most once."""
+        return self.bags(np.arange(self.n_documents)[numbers]).matrix
 
     def matrix(self, shard: int) -> Any:
         """Return the counts of a shard as a scipy CSR matrix."""
@@ -622,7 +637,10 @@ class RowWriter:
 
 @dataclass(frozen=True)
 class RowFiles:
-    """Flat files of documents. No file is kept open: each is memory-mapped when it is read.
+    """Flat files of documents. No file is kept open: each is opened when it is read.
+
+    Consecutive documents are one range of each file. For scattered ones whole files are mapped into
+    memory, which takes address space, but no memory.
 
     What is read from disk is always checked: a word number beyond ``n_words`` would make kernels
     write out of bounds.
@@ -640,7 +658,7 @@ class RowFiles:
 
     def run(self, first: int, last: int) -> Compressed:
         """Read the documents first ≤ d < last."""
-        indptr = np.array(self.indptr[first : last + 1], np.int64)
+        indptr = read_numbers(self.folder / INDPTR, "<i8", first, last + 1).astype(np.int64)
         self._check_borders(indptr[:-1], indptr[1:])
         return self._read(indptr - indptr[0], slice(int(indptr[0]), int(indptr[-1])))
 
@@ -661,9 +679,14 @@ class RowFiles:
 
     def _read(self, indptr: IntArray, entries: IntArray | slice) -> Compressed:
         """Copy these entries after checking that word numbers and counts are valid."""
-        size = self.n_entries
-        words = np.array(map_file(self.folder / WORDS, "<i4", size)[entries], np.int32)
-        value = np.array(map_file(self.folder / COUNTS, self.counts, size)[entries], np.float64)
+        stored = []
+        for name, dtype in ((WORDS, "<i4"), (COUNTS, self.counts)):
+            if isinstance(entries, slice):
+                numbers = read_numbers(self.folder / name, dtype, entries.start, entries.stop)
+            else:
+                numbers = map_file(self.folder / name, dtype, self.n_entries)[entries]
+            stored.append(numbers)
+        words, value = np.asarray(stored[0], np.int32), np.asarray(stored[1], np.float64)
         if len(words) and not 0 <= words.min() <= words.max() < self.n_words:
             raise StoreError(
                 f"{self.folder / WORDS} has word numbers outside 0 to {self.n_words - 1}", DAMAGED
@@ -673,6 +696,18 @@ class RowFiles:
                 f"{self.folder / COUNTS} has counts that are not positive and finite", DAMAGED
             )
         return Compressed(indptr, words, value)
+
+
+def read_numbers(path: Path, dtype: str, first: int, last: int) -> Array:
+    """Read the numbers first ≤ i < last of a file."""
+    size = np.dtype(dtype).itemsize
+    try:
+        numbers = np.fromfile(path, dtype, last - first, offset=first * size)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror or error}", DAMAGED) from error
+    if len(numbers) != last - first:
+        raise StoreError(f"{path} is shorter than it was", DAMAGED)
+    return numbers
 
 
 def map_file(path: Path, dtype: str, size: int) -> Array:
@@ -1150,3 +1185,22 @@ def _split_order(rows: RowFiles, order: IntArray | None) -> Iterator[IntArray]:
         borders = np.append(0, np.cumsum(rows.indptr[documents + 1] - rows.indptr[documents]))
         for low, high in split_rows(borders, SHARD_ENTRIES, SHARD_DOCUMENTS):
             yield documents[low:high]
+
+
+# Archives as a kind of corpus (`softcount.text.corpora`).
+
+
+def build_documents(
+    data: Any,
+    path: str | os.PathLike[str],
+    *,
+    on_progress: Callable[[int], object] = lambda documents: None,
+    **options: Any,
+) -> Archive:
+    """Write an archive, and open it; for ``options`` see `Archive.build`."""
+
+    def tell(stage: str, documents: int) -> None:
+        if stage == "reading":
+            on_progress(documents)
+
+    return Archive.build(data, path, on_progress=tell, **options)

@@ -98,6 +98,11 @@ class Bags(PickledWithoutCaches):
     def __len__(self) -> int:
         return len(self.by_document.indptr) - 1
 
+    @property
+    def n_entries(self) -> int:
+        """The number of entries (document, word)."""
+        return len(self.by_document.columns)
+
     @cached_property
     def lengths(self) -> FloatArray:
         """The number of words in each document, (documents,)."""
@@ -157,9 +162,7 @@ class Bags(PickledWithoutCaches):
         >>> Bags.of(np.ones((3, 2))).cut()
         [(0, 3)]
         """
-        most = min(max(ENTRIES_PER_WORD * self.n_words, LEAST_ENTRIES), MOST_ENTRIES)
-        borders = list(split_rows(self.by_document.indptr, most, MOST_DOCUMENTS))
-        return borders or [(0, 0)]
+        return cut_documents(self.by_document.indptr, self.n_words)
 
     def present(self) -> Self:
         """Return the same bags with every count set to 1 (presence of words)."""
@@ -172,6 +175,15 @@ class Bags(PickledWithoutCaches):
         factor = length / np.where(self.lengths > 0.0, self.lengths, 1.0)
         values = rows.value * np.repeat(factor, np.diff(rows.indptr))
         return type(self)(rows._replace(value=values), self.n_words)
+
+
+def cut_documents(indptr: IntArray, n_words: int) -> list[tuple[int, int]]:
+    """Cut documents into shards (see `Bags.cut`).
+
+    ``indptr``  document d has the entries ``indptr[d]`` to ``indptr[d + 1]`` (exclusive)
+    """
+    most = min(max(ENTRIES_PER_WORD * n_words, LEAST_ENTRIES), MOST_ENTRIES)
+    return list(split_rows(indptr, most, MOST_DOCUMENTS)) or [(0, 0)]
 
 
 def split_rows(

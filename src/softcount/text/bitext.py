@@ -4,6 +4,8 @@ Sentences are split like ``str.split``: at any white space, including the no-bre
 and the ideographic space (U+3000). Only \\n ends a line; \\r\\n is handled, too. In
 ``source ||| target`` the separator ||| must stand as a separate word. Pairs with an empty side are
 kept, so that output with one line per pair corresponds to the input.
+
+Pairs may be on disk: the word indices are then `DiskArray`s, and everything else is as usual.
 """
 
 from __future__ import annotations
@@ -12,14 +14,22 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from softcount.core.errors import DataError, brief
 from softcount.core.types import IntArray
+from softcount.text.disk import (
+    Column,
+    CorpusFolder,
+    DiskArray,
+    OnProgress,
+    new_corpus,
+    read_in_blocks,
+)
 from softcount.text.lines import MARK, Name, encode_texts, read_pieces
-from softcount.text.sequences import Side
+from softcount.text.sequences import Side, renumber_side
 from softcount.text.vocabulary import (
     LineTokeniser,
     NumberedLines,
@@ -81,10 +91,15 @@ class Bitext:
 
     def name(self, n: int) -> str:
         """Return the name of a pair for messages: "pair 17", or "corpus.fr-en:18" (line 18)."""
-        return _name_pair(self.origin, n if self.numbers is None else int(self.numbers[n]))
+        number = n if self.numbers is None else int(self.numbers[n])
+        if isinstance(self.source.tokens, DiskArray):
+            return self.source.tokens.corpus.name_item(number, "pair")
+        return _name_pair(self.origin, number)
 
     def select(self, numbers: Any) -> Bitext:
         """Return the pairs ``numbers``, in this order; vocabularies and pair names are unchanged.
+
+        What is on disk is read.
 
         >>> as_bitext([("a", "b"), ("c", "d")]).select([1]).name(0)
         'pair 1'
@@ -126,6 +141,9 @@ def as_bitext(
     if isinstance(data, Bitext) and targets is None:
         if like is None and not lowercase:
             return data
+        if isinstance(data.source.tokens, DiskArray):
+            source = renumber_side(data.source, sides.source)
+            return replace(data, source=source, target=renumber_side(data.target, sides.target))
         for old, new in ((data.source, sides.source), (data.target, sides.target)):
             new.add(NumberedLines(old.tokens, old.indptr[1:], old.words))
         return replace(sides.bitext(data.origin), numbers=data.numbers)
@@ -133,13 +151,11 @@ def as_bitext(
     if targets is not None:
         others = _list_items(targets)
     elif all(isinstance(item, str) for item in items):
-        sides.read_joint(encode_texts(items), "")
+        sides.read_joint(encode_texts(items), _make_namer("", 0))
         return sides.bitext("")
     else:
-        for n, item in enumerate(items):
-            if not isinstance(item, list | tuple) or len(item) != 2:
-                raise DataError(f"pair {n} is {brief(item)}", FORMS)
-        items, others = [item[0] for item in items], [item[1] for item in items]
+        sides.add_tuples(items, _make_namer("", 0))
+        return sides.bitext("")
     for sentences, side in ((items, sides.source), (others, sides.target)):
         add_sentences(sentences, side, _make_namer("", 0))
     return sides.bitext("")
@@ -163,12 +179,25 @@ class _Sides:
         known = [Vocabulary.of(words) for words in like or ((), ())]
         self.source, self.target = (SideBuilder(words, lowercase) for words in known)
 
-    def read_joint(self, pieces: Iterable[bytes], origin: str, before: int = 0) -> None:
-        """Add lines "source ||| target"; ``before``: the number of lines read earlier."""
+    def add_tuples(self, items: Sequence[Any], name: Name) -> None:
+        """Add (source, target) tuples; ``name`` gives their names in messages."""
+        for n, item in enumerate(items):
+            if not isinstance(item, list | tuple) or len(item) != 2:
+                raise DataError(f"{name(n)} is {brief(item)}", FORMS)
+        for which, side in ((0, self.source), (1, self.target)):
+            add_sentences([item[which] for item in items], side, name)
+
+    def read_joint(self, pieces: Iterable[bytes], name_line: Name) -> None:
+        """Add lines "source ||| target"; ``name_line`` gives the names of these lines."""
         tokeniser = LineTokeniser()
         bars = tokeniser.cut(BARS.encode(), str).tokens[0]
+        first = len(self.source)
         for piece in pieces:
-            name = _make_namer(origin, before + len(self.source))
+            before = len(self.source) - first
+
+            def name(line: int, before: int = before) -> str:
+                return name_line(before + line)
+
             lines = tokeniser.cut(piece, name)
             left, right = np.empty_like(lines.tokens), np.empty_like(lines.tokens)
             left_ends, right_ends = np.empty_like(lines.ends), np.empty_like(lines.ends)
@@ -210,7 +239,7 @@ def read_bitext(
     sides = _Sides(lowercase, like)
     origin = os.fspath(path)
     if target_path is None:
-        sides.read_joint(read_pieces(origin), origin)
+        sides.read_joint(read_pieces(origin), _make_namer(origin, 0))
         return sides.bitext(origin)
     other = os.fspath(target_path)
     add_lines(read_pieces(origin), sides.source, _make_namer(origin, 0))
@@ -251,7 +280,7 @@ def stream_pairs(
         if not before:
             block[0] = block[0].removeprefix(MARK)
         sides = _Sides(lowercase, known)
-        sides.read_joint([b"\n".join(block) + b"\n"], origin, before)
+        sides.read_joint([b"\n".join(block) + b"\n"], _make_namer(origin, before))
         numbers = np.arange(before, before + len(block))
         yield replace(sides.bitext(origin), numbers=numbers)
         before += len(block)
@@ -261,3 +290,61 @@ def _as_bytes(line: str | bytes) -> bytes:
     """Encode a line in UTF-8, without its line end; any other newline becomes a space."""
     raw = line if isinstance(line, bytes) else line.encode("utf-8", "surrogatepass")
     return raw.removesuffix(b"\n").replace(b"\n", b" ")
+
+
+# Pairs on disk
+
+KIND = "pairs"
+COLUMNS = ("source_tokens", "source_lengths", "target_tokens", "target_lengths")
+
+
+def build_pairs(
+    data: Any,
+    path: str | os.PathLike[str],
+    *,
+    lowercase: bool = False,
+    on_progress: OnProgress = lambda pairs: None,
+) -> Bitext:
+    """Write sentence pairs to a folder, for corpora larger than memory, and open them.
+
+    The vocabularies are in memory, and some thousand pairs at a time.
+
+    ``data``       an iterable of texts "source ||| target", or of (source, target) tuples, as for
+                   `as_bitext`; of two files, ``zip(open(…), open(…), strict=True)``. Or a mapping
+                   from names to such
+    ``path``       the folder to create
+    ``lowercase``  whether to lower-case words
+
+    >>> import tempfile
+    >>> pairs = build_pairs(["the house ||| das haus", " ||| ja"], tempfile.mkdtemp() + "/corpus")
+    >>> len(pairs), pairs.pair(0), pairs.target.tokens[:].tolist()
+    (2, (['the', 'house'], ['das', 'haus']), [0, 1, 2])
+    """
+    with new_corpus(path, KIND, {name: Column("<i4") for name in COLUMNS}, on_progress) as writer:
+        sides = _Sides(lowercase, None)
+        are_texts: bool | None = None
+        for block, name in read_in_blocks(data, writer, "pair"):
+            are_texts = isinstance(block[0], str) if are_texts is None else are_texts
+            if are_texts:
+                odd = next((n for n, item in enumerate(block) if not isinstance(item, str)), None)
+                if odd is not None:
+                    raise DataError(f"{name(odd)} is {brief(block[odd])}", FORMS)
+                sides.read_joint(encode_texts(block), name)
+            else:
+                sides.add_tuples(block, name)
+            rows = (*sides.source.take(), *sides.target.take())
+            writer.append(len(block), **dict(zip(COLUMNS, rows, strict=True)))
+        writer.write_names("source_words", sides.source.words)
+        writer.write_names("target_words", sides.target.words)
+    return open_pairs(CorpusFolder.open(path))
+
+
+def open_pairs(corpus: CorpusFolder) -> Bitext:
+    """Open pairs on disk; their lengths and vocabularies are read, words when they are needed."""
+
+    def open_side(side: str) -> Side:
+        words, column = corpus.read_names(f"{side}_words"), f"{side}_tokens"
+        tokens = corpus.column(column, least=0, below=len(words))
+        return Side(words, cast(IntArray, tokens), corpus.offsets(f"{side}_lengths", column))
+
+    return Bitext(open_side("source"), open_side("target"))

@@ -18,13 +18,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property, lru_cache
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
@@ -48,8 +49,9 @@ DAMAGED = "the corpus is damaged or was not written by softcount: build it again
 SHARD_BYTES = 1 << 24
 """Size of a file from which on the next items go to another one. What is read together is mostly
 larger, and what is larger is built up in memory."""
-BLOCK = 1 << 12
-"""Items that are read and encoded at a time."""
+BLOCK, BLOCK_SIZE = 1 << 12, 1 << 20
+"""Items that are read and encoded at a time; and letters, words or numbers in these, from which on
+there are no more, so that long items do not fill the memory."""
 OnProgress = Callable[[int], object]
 DTYPES = ("|u1", "<u2", "<i4", "<i8", "<f4", "<f8")
 
@@ -69,6 +71,10 @@ class Column:
     dtype: str
     shape: tuple[int, ...] = ()
     rows: tuple[int, ...] = ()
+
+    def size_of(self, rows: int) -> int:
+        """Return the size of some rows in bytes."""
+        return rows * math.prod(self.shape) * np.dtype(self.dtype).itemsize
 
 
 @dataclass(frozen=True)
@@ -122,14 +128,13 @@ class CorpusFolder(PickledWithoutCaches):
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> CorpusFolder:
         """Open the corpus in a folder; raise `StoreError` if there is none."""
-        facts = read_facts(Path(path))
-        opened = cls(Path(path).absolute(), facts.digest)
-        vars(opened)["facts"] = facts
-        return opened
+        folder = Path(path).absolute()
+        return cls(folder, read_facts(folder).digest)
 
-    @cached_property
+    @property
     def facts(self) -> CorpusFacts:
-        facts = _facts_of(self.folder)
+        """The metadata; an error if there is another corpus in the folder by now."""
+        facts = _read_current(self.folder)
         if facts.digest != self.digest:
             raise StoreError(
                 f"the corpus in {self.folder} is not the one that these data are from",
@@ -141,8 +146,11 @@ class CorpusFolder(PickledWithoutCaches):
         self, name: str, least: float | None = None, below: float | None = None
     ) -> DiskArray:
         """Return a column; whatever is read of it must be ≥ ``least`` and < ``below``, if given."""
-        if name not in self.facts.columns:
+        column = self.facts.columns.get(name)
+        if column is None:
             raise StoreError(f"the corpus in {self.folder} has no {name}", DAMAGED)
+        if below is not None and (column.shape or np.dtype(column.dtype).kind == "f"):
+            raise StoreError(f"{name} of the corpus in {self.folder} are not numbers", DAMAGED)
         return DiskArray(self, name, least, below)
 
     def offsets(self, name: str, column: str) -> IntArray:
@@ -150,7 +158,8 @@ class CorpusFolder(PickledWithoutCaches):
 
         ``column``  the column whose rows belong to items, this many to each
         """
-        lengths = np.asarray(self.column(name, least=0), np.int64)
+        rows = len(self.column(column))
+        lengths = np.asarray(self.column(name, least=0, below=rows + 1), np.int64)
         borders = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
         facts = self.facts.columns
         ends = np.cumsum((0, *facts[name].rows)), np.cumsum((0, *facts[column].rows))
@@ -195,8 +204,8 @@ class CorpusFolder(PickledWithoutCaches):
         """Return the name of an item for messages: FILE:LINE if known."""
         before = 0
         for source, n in self.facts.sources:
-            if source and number < before + n:
-                return f"{source}:{number - before + 1}"
+            if number < before + n:
+                return f"{source}:{number - before + 1}" if source else f"{what} {number}"
             before += n
         return f"{what} {number}"
 
@@ -253,7 +262,10 @@ class DiskArray(PickledWithoutCaches):
     @property
     def nbytes(self) -> int:
         """The size that all of it would have in memory."""
-        return int(np.prod(self.shape)) * self.dtype.itemsize
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def __iter__(self) -> Iterator[Any]:
+        return chain.from_iterable(self.parts())
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         whole: Array = self[:]
@@ -270,14 +282,12 @@ class DiskArray(PickledWithoutCaches):
         if isinstance(rows, int | np.integer):
             row = range(n)[int(rows)]  # counts from the end, and raises, as for a list
             return self._read([(row, row + 1)])[0]
-        rows = np.asarray(rows)
-        rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows.astype(np.int64)
-        if len(rows) and not -n <= rows.min() <= rows.max() < n:
-            raise IndexError(f"there are {n} rows")
-        rows = np.where(rows < 0, rows + n, rows)
+        rows = _row_numbers(rows, n)
+        if not len(rows):
+            return self._read([])
         begins = np.flatnonzero(np.diff(rows, prepend=-2) != 1)
         runs = zip(rows[begins], rows[np.append(begins[1:], len(rows)) - 1] + 1, strict=True)
-        return self._read(list(runs) if len(rows) else [(0, 0)])
+        return self._read(list(runs))
 
     def parts(self) -> Iterator[Array]:
         """Yield all rows, one file at a time."""
@@ -291,6 +301,7 @@ class DiskArray(PickledWithoutCaches):
 
     def _read(self, runs: Sequence[tuple[int, int]]) -> Array:
         """Read runs of consecutive rows, one after the other; each file is opened once."""
+        _ = self.corpus.facts  # still the same
         ends, column = self._ends, self._column
         wanted: dict[int, list[tuple[int, int, int]]] = {}  # by file: rows there, and place here
         size = 0
@@ -340,6 +351,42 @@ class DiskArray(PickledWithoutCaches):
             )
 
 
+def _row_numbers(rows: Any, n: int) -> IntArray:
+    """Return numbers of rows from 0 for whatever selects rows of an array with ``n`` rows."""
+    numbers = np.asarray(rows)
+    if isinstance(rows, tuple) or numbers.ndim != 1:
+        raise IndexError(f"rows are selected by numbers or truth values, not by {brief(rows)}")
+    if numbers.dtype == np.bool_:
+        if len(numbers) != n:
+            raise IndexError(f"there are {n} rows, and {len(numbers)} truth values")
+        return np.flatnonzero(numbers)
+    if len(numbers) and numbers.dtype.kind not in "iu":
+        raise IndexError(f"these are not numbers of rows: {brief(rows)}")
+    numbers = numbers.astype(np.int64)
+    if len(numbers) and not -n <= numbers.min() <= numbers.max() < n:
+        raise IndexError(f"there are {n} rows")
+    return np.where(numbers < 0, numbers + n, numbers)
+
+
+def number_items(numbers: Any, n: int) -> IntArray:
+    """Return the numbers of the items that a slice or an array selects of ``n``."""
+    if isinstance(numbers, slice):
+        return np.arange(*numbers.indices(n))
+    chosen: IntArray = np.arange(n)[numbers]
+    return chosen
+
+
+def find_rows(indptr: IntArray, items: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the rows that belong to some items, one after the other, and the items' new borders.
+
+    ``indptr``  item n has the rows ``indptr[n]`` to ``indptr[n + 1]`` (exclusive)
+    """
+    begins = indptr[items]
+    lengths = indptr[items + 1] - begins
+    borders = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    return np.repeat(begins - borders[:-1], lengths) + np.arange(borders[-1]), borders
+
+
 def is_on_disk(array: Any) -> bool:
     """Return whether an array is a column of a corpus on disk."""
     return isinstance(array, DiskArray)
@@ -375,15 +422,26 @@ def _shard_name(number: int) -> str:
     return f"shard-{number:05d}.safetensors"
 
 
+def _read_current(folder: Path) -> CorpusFacts:
+    """Return the metadata of the corpus that is in a folder now; read again only if it changed."""
+    try:
+        now = (folder / META).stat()
+    except (OSError, ValueError):
+        return read_facts(folder)  # which says what is wrong
+    return _facts_of(folder, (now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns))
+
+
 @lru_cache(maxsize=64)
-def _facts_of(folder: Path) -> CorpusFacts:
-    """Read the metadata of a corpus, once in a process."""
+def _facts_of(folder: Path, stamp: tuple[int, ...]) -> CorpusFacts:
     return read_facts(folder)
 
 
 def is_corpus(path: str | os.PathLike[str]) -> bool:
     """Return whether this is the folder of a corpus (or of an archive of documents)."""
-    return (Path(path) / META).is_file()
+    try:
+        return (Path(path) / META).is_file()
+    except (OSError, ValueError):  # a name that cannot be one
+        return False
 
 
 def read_facts(folder: Path) -> CorpusFacts:
@@ -438,6 +496,9 @@ def _check_facts(facts: CorpusFacts) -> None:
         counts += [*column.rows, *column.shape]
     if not all(type(count) is int and 0 <= count < 1 << 56 for count in counts):
         raise ValueError("its sizes are invalid")
+    for n, (size, _) in enumerate(facts.shards):  # a small file must not ask for much memory
+        if size < sum(column.size_of(column.rows[n]) for column in facts.columns.values()):
+            raise ValueError("its columns are larger than its files")
     strings = [facts.kind, *facts.names, *(name for name, _ in facts.sources)]
     if not all(isinstance(each, str) for each in strings) or not isinstance(facts.about, dict):
         raise ValueError("its facts are invalid")
@@ -488,8 +549,7 @@ class CorpusWriter:
         assert rows.keys() == self.columns.keys()
         self.n_items += items
         for name, values in rows.items():
-            column = self.columns[name]
-            array = np.asarray(values, column.dtype).reshape(-1, *column.shape)
+            array = np.asarray(values, self.columns[name].dtype)
             self._waiting.setdefault(name, []).append(array)
             self._size += array.nbytes
         if self._size >= SHARD_BYTES:
@@ -524,8 +584,9 @@ class CorpusWriter:
     def _flush(self) -> None:
         arrays = {}
         for name, column in self.columns.items():
-            empty = np.zeros((0, *column.shape), column.dtype)
-            arrays[name] = np.concatenate([empty, *self._waiting.get(name, ())])
+            waiting = [each.reshape(-1) for each in self._waiting.get(name, ())]
+            whole = np.concatenate([np.zeros(0, column.dtype), *waiting])
+            arrays[name] = whole.reshape(-1, *column.shape)
             self._rows.setdefault(name, []).append(len(arrays[name]))
         self._waiting, self._size = {}, 0
         self._shards.append(self._write(_shard_name(len(self._shards)), save(arrays)))
@@ -582,13 +643,14 @@ def _cannot_write(path: Path, error: OSError) -> StoreError:
 
 
 def read_in_blocks(
-    data: Any, writer: CorpusWriter, unit: str, size: int = BLOCK
+    data: Any, writer: CorpusWriter, unit: str, size: int | None = None
 ) -> Iterator[tuple[list[Any], Name]]:
     """Yield items in lists of some thousand, each with a function that names them in messages.
 
     ``data``  any iterable; or a mapping from the names of sources to iterables, as in
               ``{"news.txt": lines}``: an item is then called ``news.txt:17``
     ``unit``  what an item is called otherwise
+    ``size``  the most items of a list; by default `BLOCK`
     """
     if isinstance(data, str | bytes) or not isinstance(data, Iterable):
         raise DataError(
@@ -596,14 +658,32 @@ def read_in_blocks(
         )
     sources = data if isinstance(data, Mapping) else {"": data}
     for source, items in sources.items():
-        before, remaining = 0, iter(items)
-        while block := list(islice(remaining, size)):
-            first = before if source else writer.n_items
+        if not isinstance(source, str | os.PathLike):
+            raise DataError(f"{brief(source)} is not a name", "name the parts of the data by texts")
+        called, before = os.fspath(source), 0
+        for block in _cut_into_blocks(items, size or BLOCK):
+            first = before if called else writer.n_items
 
-            def name(n: int, source: str = source, first: int = first) -> str:
-                return f"{source}:{first + n + 1}" if source else f"{unit} {first + n}"
+            def name(n: int, called: str = called, first: int = first) -> str:
+                return f"{called}:{first + n + 1}" if called else f"{unit} {first + n}"
 
             yield block, name
             before += len(block)
-        if source:
-            writer.sources.append((source, before))
+        if isinstance(data, Mapping):
+            writer.sources.append((called, before))
+
+
+def _cut_into_blocks(items: Iterable[Any], most: int) -> Iterator[list[Any]]:
+    block: list[Any] = []
+    size = 0
+    for item in items:
+        block.append(item)
+        if isinstance(item, np.ndarray):
+            size += item.size
+        elif isinstance(item, str | bytes | list | tuple):
+            size += len(item)
+        if len(block) >= most or size >= BLOCK_SIZE:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block

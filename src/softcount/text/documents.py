@@ -245,6 +245,11 @@ KEPT_LENGTHS = 10_000
 """The largest number of document lengths that a model keeps."""
 
 
+def evenly_spaced(n: int) -> IntArray:
+    """Return the numbers of the documents whose lengths are kept, of n."""
+    return np.linspace(0, n - 1, min(n, KEPT_LENGTHS)).astype(np.int64)
+
+
 class DocumentReader:
     """Mixin for estimators of documents: the vocabulary, and counting of words.
 
@@ -285,6 +290,7 @@ class DocumentReader:
     def _adopt_archive(self, archive: Archive, *, first: bool) -> None:
         """Check an archive against the vocabulary; ``first``: it defines the vocabulary."""
         if first:
+            vars(self).pop("feature_names_in_", None)  # of an earlier fit, to a data frame
             self.vectorizer_, self.vocabulary_ = archive.vectorizer(), archive.vocabulary
             self.n_features_in_ = archive.n_words
             return
@@ -306,8 +312,7 @@ class DocumentReader:
     # new documents
     def _remember_lengths(self, lengths: FloatArray) -> None:
         """Store the documents' lengths, or an evenly spaced selection of them."""
-        n = len(lengths)
-        self._lengths = lengths[np.linspace(0, n - 1, min(n, KEPT_LENGTHS)).astype(np.int64)]
+        self._lengths = lengths[evenly_spaced(len(lengths))]
 
     def _draw_lengths(self, n: int, rng: np.random.Generator) -> IntArray:
         """Draw lengths from those of the training documents."""

@@ -23,7 +23,9 @@ from softcount.text.disk import (
     CorpusFolder,
     DiskArray,
     OnProgress,
+    find_rows,
     new_corpus,
+    number_items,
     read_in_blocks,
 )
 from softcount.text.lines import Name, read_pieces
@@ -69,9 +71,7 @@ class Side:
 
     def select(self, numbers: IntArray) -> Side:
         """Select sentences, in this order; the vocabulary stays the same."""
-        lengths = self.lengths[numbers]
-        indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-        places = np.repeat(self.indptr[numbers] - indptr[:-1], lengths) + np.arange(indptr[-1])
+        places, indptr = find_rows(self.indptr, numbers)
         return replace(self, tokens=self.tokens[places], indptr=indptr)
 
 
@@ -123,6 +123,13 @@ class Sequences:
         """The number of words in each sentence."""
         return self.side.lengths
 
+    def count_words(self) -> IntArray:
+        """Return the number of occurrences of each word, (words,)."""
+        counts = np.zeros(len(self.words), np.int64)
+        for tokens in self.tokens.parts() if isinstance(self.tokens, DiskArray) else (self.tokens,):
+            counts += np.bincount(tokens, minlength=len(counts))
+        return counts
+
     def sentence(self, n: int) -> list[str]:
         """Return the words of a sentence."""
         return self.side.sentence(n)
@@ -145,7 +152,7 @@ class Sequences:
         >>> sequences(["a b", "c"]).select([1]).name(0)
         'sentence 1'
         """
-        chosen = np.arange(len(self))[numbers]
+        chosen = number_items(numbers, len(self))
         kept = chosen if self.numbers is None else self.numbers[chosen]
         return Sequences(self.side.select(chosen), self.origin, kept)
 

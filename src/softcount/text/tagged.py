@@ -2,20 +2,32 @@
 
 In text, each word is followed by its tag, "the/DT dog/NN" or "the_DT dog_NN". A token is split at
 its last separator if both sides are non-empty; otherwise it is a word without a tag.
+
+Sentences may be on disk: words and tags are then `DiskArray`s, and everything else is as usual.
 """
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from softcount.core.errors import DataError, brief
+from softcount.core.errors import DataError, StoreError, brief
 from softcount.core.types import IntArray
+from softcount.text.disk import (
+    DAMAGED,
+    Column,
+    CorpusFolder,
+    DiskArray,
+    OnProgress,
+    new_corpus,
+    read_in_blocks,
+)
 from softcount.text.lines import Name, encode_texts, read_pieces, read_text
 from softcount.text.sequences import (
     Like,
@@ -25,6 +37,7 @@ from softcount.text.sequences import (
     describe_size,
     list_sentences,
     make_side,
+    open_sequences,
     sentence_names,
     sequences,
 )
@@ -34,6 +47,7 @@ from softcount.text.vocabulary import (
     SideBuilder,
     Vocabulary,
     add_lines,
+    add_sentences,
     is_sound,
 )
 
@@ -60,7 +74,8 @@ class Tagged:
     """Sentences and the tags of their words.
 
     ``sequences``  the sentences
-    ``tags``       tag index of each token, sentences concatenated (int32); −1: unknown
+    ``tags``       tag index of each token, sentences concatenated (int32); −1: unknown. Of a corpus
+                   on disk a `DiskArray`
     ``names``      the distinct tags, those of ``names=`` first, then by first occurrence
 
     >>> some = tagged([[("the", "DT"), ("dog", None)], [("the", "DT"), ("cat", "NN")]])
@@ -80,8 +95,10 @@ class Tagged:
         return len(self.sequences)
 
     def __repr__(self) -> str:
-        words = count_noun(int(np.count_nonzero(self.tags != UNKNOWN)), "word")
         tags = count_noun(len(self.names), "tag")
+        if isinstance(self.tags, DiskArray):  # whose tagged words would have to be counted
+            return f"<Tagged: {describe_size(self.sequences)}; {tags}>"
+        words = count_noun(int(np.count_nonzero(self.tags != UNKNOWN)), "word")
         return f"<Tagged: {describe_size(self.sequences)}; {tags} of {words}>"
 
     def tags_of(self, n: int) -> list[str | None]:
@@ -108,13 +125,25 @@ class Tagged:
         >>> tagged(["can/MD fish/VB", "a can/NN", "can/NN"]).dictionary()
         {'can': ['NN', 'MD'], 'fish': ['VB']}
         """
-        words = self.sequences.words
-        pairs = Counter(zip(self.sequences.tokens.tolist(), self.tags.tolist(), strict=True))
-        dictionary: dict[str, list[str]] = {words[w]: [] for w, tag in pairs if tag >= 0}
-        for (w, tag), _ in pairs.most_common():
-            if tag >= 0:
-                dictionary[words[w]].append(self.names[tag])
+        words, n = self.sequences.words, len(self.names)
+        counts: Counter[int] = Counter()  # of pairs, in order of first occurrence
+        for tokens, tags in self._parts():
+            known = tags >= 0
+            pairs = tokens[known].astype(np.int64) * n + tags[known]
+            found, first, uses = np.unique(pairs, return_index=True, return_counts=True)
+            order = np.argsort(first)
+            counts.update(dict(zip(found[order].tolist(), uses[order].tolist(), strict=True)))
+        dictionary: dict[str, list[str]] = {words[pair // n]: [] for pair in counts}
+        for pair, _ in counts.most_common():
+            dictionary[words[pair // n]].append(self.names[pair % n])
         return dictionary
+
+    def _parts(self) -> Iterator[tuple[IntArray, IntArray]]:
+        """Yield words and tags; of a corpus on disk, those of one file at a time."""
+        tokens, tags = self.sequences.tokens, self.tags
+        if isinstance(tokens, DiskArray) and isinstance(tags, DiskArray):
+            return zip(tokens.parts(), tags.parts(), strict=True)
+        return iter([(tokens, tags)])
 
 
 def tagged(
@@ -149,7 +178,11 @@ def tagged(
         text = sequences(data.sequences, like=like, lowercase=lowercase)
         numbers = dict(Vocabulary.of(names).numbers)  # existing names first
         new = [numbers.setdefault(name, len(numbers)) for name in data.names]
-        return Tagged(text, np.array([*new, UNKNOWN], np.int32)[data.tags], list(numbers))
+        number_of = np.array([*new, UNKNOWN], np.int32)  # of −1 it is the last
+        if isinstance(data.tags, DiskArray):
+            known = cast(IntArray, data.tags.renumbered(number_of))
+            return Tagged(text, known, list(numbers))
+        return Tagged(text, number_of[data.tags], list(numbers))
     items = list_sentences(data)
     if items and all(isinstance(item, str) for item in items):
         return from_pieces(
@@ -160,15 +193,23 @@ def tagged(
             lowercase=lowercase,
             separator=separator,
         )
+    words, tags = _split_pairs(items, sentence_names(""))
+    text = sequences(words, like=like, lowercase=lowercase)
+    return Tagged(text, *number_tags(tags, text.lengths, text.name, names))
+
+
+def _split_pairs(items: Iterable[Any], name: Name) -> tuple[list[list[Any]], list[list[Any]]]:
+    """Return the words and the tags of sentences of (word, tag) tuples."""
+    words, tags = [], []
     for n, item in enumerate(items):
         if not isinstance(item, list | tuple):
-            raise DataError(f"sentence {n} is {brief(item)}", PAIRS)
+            raise DataError(f"{name(n)} is {brief(item)}", PAIRS)
         for pair in item:
             if not isinstance(pair, list | tuple) or len(pair) != 2:
-                raise DataError(f"sentence {n} has {brief(pair)} in it", PAIRS)
-    text = sequences([[pair[0] for pair in item] for item in items], like=like, lowercase=lowercase)
-    tags = [[tag for _, tag in item] for item in items]
-    return Tagged(text, *number_tags(tags, text.lengths, text.name, names))
+                raise DataError(f"{name(n)} has {brief(pair)} in it", PAIRS)
+        words.append([word for word, _ in item])
+        tags.append([tag for _, tag in item])
+    return words, tags
 
 
 def read_tagged(
@@ -203,26 +244,100 @@ def from_pieces(
     lowercase: bool = False,
     separator: str = "/",
 ) -> Tagged:
-    """Read words and tags from pieces of text; each distinct token is split only once."""
-    if not separator or any(letter.isspace() for letter in separator):
+    """Read words and tags from pieces of text."""
+    builder = SideBuilder(Vocabulary.of(like or ()), lowercase)
+    numbers = dict(Vocabulary.of(names).numbers)
+    tags = _add_tagged_lines(pieces, sentence_names(origin), builder, numbers, separator)
+    if not len(builder):
+        raise DataError(f"no sentences in {origin or 'the data'}", "give at least one")
+    return Tagged(Sequences(make_side(builder), origin), tags, list(numbers))
+
+
+def _add_tagged_lines(
+    pieces: Iterable[bytes], name: Name, builder: SideBuilder, numbers: dict[str, int], by: str
+) -> IntArray:
+    """Add the words of lines to a builder, and new tags to ``numbers``; return the tags' numbers.
+
+    Each distinct token is split only once, at its last separator (``by``).
+    """
+    if not by or any(letter.isspace() for letter in by):
         raise DataError(
-            f"the separator is {brief(separator)}", "give one without white space, such as / or _"
+            f"the separator is {brief(by)}", "give one without white space, such as / or _"
         )
     raw = SideBuilder(Vocabulary(()))
-    add_lines(pieces, raw, sentence_names(origin))
-    if not len(raw):
-        raise DataError(f"no sentences in {origin or 'the data'}", "give at least one")
+    add_lines(pieces, raw, name)
     words, tags = [], []
     for token in raw.words:
-        word, _, tag = token.rpartition(separator)
+        word, _, tag = token.rpartition(by)
         words.append(word if word and tag else token)
         tags.append(tag if word and tag else None)
-    builder = SideBuilder(Vocabulary.of(like or ()), lowercase)
     builder.add(NumberedLines(raw.tokens, raw.indptr[1:], words))
-    numbers = dict(Vocabulary.of(names).numbers)
     tag_of = [UNKNOWN if t is None else numbers.setdefault(t, len(numbers)) for t in tags]
-    tokens = np.array(tag_of, np.int32)[raw.tokens]
-    return Tagged(Sequences(make_side(builder), origin), tokens, list(numbers))
+    of_tokens: IntArray = np.array(tag_of, np.int32)[raw.tokens]
+    return of_tokens
+
+
+# Tagged sentences on disk
+
+KIND = "tagged"
+
+
+def build_tagged(
+    data: Any,
+    path: str | os.PathLike[str],
+    *,
+    lowercase: bool = False,
+    separator: str = "/",
+    on_progress: OnProgress = lambda sentences: None,
+) -> Tagged:
+    """Write tagged sentences to a folder, for corpora larger than memory, and open them.
+
+    ``data``       an iterable of sentences, as for `tagged`, or a mapping from names to such
+    ``path``       the folder to create
+    ``lowercase``  whether to lower-case words
+    ``separator``  separator between a word and its tag in strings
+
+    >>> import tempfile
+    >>> some = build_tagged(["the/DT dog", "a/DT cat/NN"], tempfile.mkdtemp() + "/corpus")
+    >>> some, some.select([1]).sentence(0)
+    (<Tagged: 2 sentences, 4 words; 2 tags>, [('a', 'DT'), ('cat', 'NN')])
+    """
+    columns = {name: Column("<i4") for name in ("tokens", "tags", "lengths")}
+    with new_corpus(path, KIND, columns, on_progress) as writer:
+        builder, numbers = SideBuilder(Vocabulary(()), lowercase), dict[str, int]()
+        by_number: bool | None = None  # whether tags are given as numbers
+        for block, name in read_in_blocks(data, writer, "sentence"):
+            if all(isinstance(item, str) for item in block):
+                tags = _add_tagged_lines(encode_texts(block), name, builder, numbers, separator)
+            else:
+                words, given = _split_pairs(block, name)
+                add_sentences(words, builder, name, "is")
+                lengths = np.array([len(sentence) for sentence in words], np.int64)
+                tags, names = number_tags(given, lengths, name)
+                if names:
+                    are_numbers = not any(isinstance(tag, str) for tag in chain(*given))
+                    if by_number not in (None, are_numbers):
+                        raise DataError(f"{name(0)} or one soon after it has other tags", TAGS)
+                    by_number = are_numbers
+                new = [numbers.setdefault(tag, len(numbers)) for tag in names]
+                tags = np.array([*new, UNKNOWN], np.int32)[tags]
+            tokens, sizes = builder.take()
+            writer.append(len(block), tokens=tokens, tags=tags, lengths=sizes)
+        if not writer.n_items:
+            raise DataError("there are no tagged sentences", "give at least one")
+        writer.write_names("words", builder.words)
+        writer.write_names("tags", list(numbers))
+    return open_tagged(CorpusFolder.open(path))
+
+
+def open_tagged(corpus: CorpusFolder) -> Tagged:
+    """Open tagged sentences on disk; words and tags are read when they are needed."""
+    text, names = open_sequences(corpus), corpus.read_names("tags")
+    tags = corpus.column("tags", least=UNKNOWN, below=len(names))
+    columns = corpus.facts.columns
+    if columns["tags"].rows != columns["tokens"].rows:
+        raise StoreError(f"the tags of the corpus in {corpus.folder} do not fit", DAMAGED)
+    return Tagged(text, cast(IntArray, tags), names)
 
 
 def number_tags(

@@ -12,6 +12,9 @@ To preprocess a treebank, apply functions from trees to trees, one after the oth
 
 A tree of which nothing is left becomes None. The three ``remove_`` functions may come in any order.
 Use functools.partial for settings, as in partial(add_root, label="S1").
+
+Trees may be on disk (`build_trees`): they are parsed when they are accessed, and everything else is
+as usual.
 """
 
 from __future__ import annotations
@@ -19,19 +22,33 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
-from typing import Any, overload
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
+from typing import Any, cast, overload
 
-from softcount.core.errors import DataError, brief
-from softcount.text.lines import MARK, decode_text, open_lines
-from softcount.text.sequences import count_noun
+import numpy as np
+
+from softcount.core.errors import DataError, StoreError, brief
+from softcount.core.types import IntArray
+from softcount.text.disk import (
+    BLOCK,
+    DAMAGED,
+    Column,
+    CorpusFolder,
+    DiskArray,
+    OnProgress,
+    new_corpus,
+    read_in_blocks,
+)
+from softcount.text.lines import MARK, Name, decode_text, open_lines
+from softcount.text.sequences import Sequences, Side, count_noun, sequences
 from softcount.text.trees import (
     Tree,
     binarise_left,
     binarise_right,
     collapse_unaries,
+    escape_brackets,
     expand_unaries,
     fold_tree,
     parse_tree,
@@ -39,20 +56,24 @@ from softcount.text.trees import (
     tree,
     undo_binarising,
 )
+from softcount.text.vocabulary import SideBuilder, Vocabulary, number_lists
 
 __all__ = [
     "PUNCTUATION",
     "TRACE",
     "Change",
+    "StoredTrees",
     "Trees",
     "add_root",
     "binarise_left",
     "binarise_right",
+    "build_trees",
     "collapse_unaries",
     "compose",
     "expand_unaries",
     "from_pieces",
     "lowercase",
+    "open_trees",
     "read_trees",
     "remove_functions",
     "remove_punctuation",
@@ -74,12 +95,83 @@ brackets, found in later treebanks, are added."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class StoredTrees(Sequence[Tree | None]):
+    """Trees on disk, as text; they are parsed when they are accessed, and not kept.
+
+    ``text``      their bytes, UTF-8, one after the other
+    ``indptr``    tree n is ``text[indptr[n]:indptr[n + 1]]``; missing trees have no bytes
+    ``tokens``    the indices of all words in the corpus's vocabulary, trees concatenated
+    ``begins``    tree n has the words ``tokens[begins[n]:begins[n + 1]]``
+    ``changes``   what is applied to trees when they are read, in order
+    """
+
+    text: DiskArray
+    indptr: IntArray
+    tokens: DiskArray
+    begins: IntArray
+    changes: tuple[Change, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    @overload
+    def __getitem__(self, n: int) -> Tree | None: ...
+    @overload
+    def __getitem__(self, n: slice) -> list[Tree | None]: ...
+    def __getitem__(self, n: int | slice) -> Tree | list[Tree | None] | None:
+        if isinstance(n, slice):
+            return self.read(np.arange(len(self))[n])
+        return self.read(np.array([range(len(self))[n]]))[0]
+
+    def __iter__(self) -> Iterator[Tree | None]:
+        for first in range(0, len(self), BLOCK):  # few reads of the disk, and few trees in memory
+            yield from self[first : first + BLOCK]
+
+    def read(self, numbers: IntArray) -> list[Tree | None]:
+        """Read and parse these trees."""
+        sizes = np.diff(self.indptr)[numbers]
+        ends = np.cumsum(sizes)
+        if len(numbers) and (np.diff(numbers) == 1).all():
+            text = self.text[self.indptr[numbers[0]] : self.indptr[numbers[-1] + 1]]
+        else:
+            shifts = self.indptr[numbers] - (ends - sizes)
+            text = self.text[np.repeat(shifts, sizes) + np.arange(sizes.sum())]
+        raw = text.tobytes()
+        change = compose(*self.changes)
+        borders = pairwise([0, *ends.tolist()])
+        return [
+            change(self._parse(raw[begin:end], number)) if end > begin else None
+            for (begin, end), number in zip(borders, numbers.tolist(), strict=True)
+        ]
+
+    def _parse(self, raw: bytes, number: int) -> Tree:
+        try:
+            return parse_whole(raw.decode(), lambda place: f"character {place + 1}")
+        except (DataError, UnicodeDecodeError) as error:
+            name = self.text.corpus.name_item(number, "tree")
+            raise StoreError(f"{name} in {self.text.corpus.folder}: {error}", DAMAGED) from error
+
+    @property
+    def sentences(self) -> Sequences:
+        """The words of all trees, on disk; empty for missing trees."""
+        if self.changes:
+            raise DataError(
+                "these trees are changed when they are read, so their words are not on disk",
+                "change the trees before they are written, by build_trees",
+            )
+        words = self.tokens.corpus.read_names("words")
+        return Sequences(Side(words, cast(IntArray, self.tokens), self.begins))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Trees(Sequence[Tree | None]):
     """Trees, some of which may be missing, and their origin.
 
-    ``items``    the trees; None: missing
+    ``items``    the trees, a list or `StoredTrees`; None: missing
     ``origin``   the file that they were read from, if there is one
-    ``numbers``  the line on which each tree begins, from 0; None: not read from lines
+    ``numbers``  the line on which each tree begins, from 0; None: not read from lines. Of a part of
+                 a corpus on disk: the number of each tree there
+    ``corpus``   the corpus on disk that they are a part of, which names them
 
     >>> some = read_trees(["(S (NP (PRP it)) (VP (VBZ rains)))", "", "(NP (-NONE- *))"])
     >>> some
@@ -90,9 +182,10 @@ class Trees(Sequence[Tree | None]):
     <Trees: 1 tree, 2 missing>
     """
 
-    items: list[Tree | None]
+    items: Sequence[Tree | None]
     origin: str = ""
     numbers: list[int] | None = None
+    corpus: CorpusFolder | None = None
 
     def __len__(self) -> int:
         return len(self.items)
@@ -101,11 +194,17 @@ class Trees(Sequence[Tree | None]):
     def __getitem__(self, n: int) -> Tree | None: ...
     @overload
     def __getitem__(self, n: slice) -> list[Tree | None]: ...
-    def __getitem__(self, n: int | slice) -> Tree | list[Tree | None] | None:
+    def __getitem__(self, n: int | slice) -> Tree | Sequence[Tree | None] | None:
         return self.items[n]
 
+    def __iter__(self) -> Iterator[Tree | None]:
+        return iter(self.items)
+
     def __repr__(self) -> str:
-        missing = self.items.count(None)
+        if isinstance(self.items, StoredTrees):
+            missing = int(np.count_nonzero(np.diff(self.items.indptr) == 0))
+        else:
+            missing = self.items.count(None)
         size = count_noun(len(self) - missing, "tree") + (
             f", {missing:,} missing" if missing else ""
         )
@@ -113,24 +212,45 @@ class Trees(Sequence[Tree | None]):
 
     def name(self, n: int) -> str:
         """Return the name of a tree for messages: "tree 17", or "wsj.mrg:18" by its first line."""
-        if self.numbers is None:
-            return f"tree {n}"
-        return _place(self.origin, self.numbers[n])
+        number = n if self.numbers is None else self.numbers[n]
+        if self.corpus is not None:
+            return self.corpus.name_item(number, "tree")
+        return f"tree {n}" if self.numbers is None else _place(self.origin, number)
 
     def changed(self, *changes: Change) -> Trees:
-        """Apply these changes to all trees, in order; indices and names stay the same."""
-        change = compose(*changes)
-        return Trees([change(item) for item in self.items], self.origin, self.numbers)
+        """Apply these changes to all trees, in order; indices and names stay the same.
 
-    def select(self, numbers: Iterable[int]) -> Trees:
-        """Select trees, in this order; names stay the same if they are those of lines."""
-        chosen = list(numbers)
-        lines = None if self.numbers is None else [self.numbers[n] for n in chosen]
-        return Trees([self.items[n] for n in chosen], self.origin, lines)
+        Trees on disk are changed whenever they are read.
+        """
+        if isinstance(self.items, StoredTrees):
+            changed = replace(self.items, changes=(*self.items.changes, *changes))
+            return replace(self, items=changed)
+        change = compose(*changes)
+        return replace(self, items=[change(item) for item in self.items])
+
+    def select(self, numbers: Any) -> Trees:
+        """Select trees, in this order; names stay the same if they are those of lines.
+
+        What is on disk is read.
+        """
+        places = numbers if isinstance(numbers, slice | np.ndarray) else list(numbers)
+        chosen = np.arange(len(self))[places]
+        lines = chosen if self.numbers is None else np.array(self.numbers, np.int64)[chosen]
+        if isinstance(self.items, StoredTrees):
+            return Trees(self.items.read(chosen), self.origin, lines.tolist(), self.corpus)
+        kept = None if self.numbers is None else lines.tolist()
+        return replace(self, items=[self.items[n] for n in chosen.tolist()], numbers=kept)
 
     def words(self) -> list[list[str]]:
         """Return the sentences; that of a missing tree is empty."""
-        return [[] if item is None else item.words() for item in self.items]
+        return [[] if item is None else item.words() for item in self]
+
+    @property
+    def sentences(self) -> Sequences:
+        """The sentences as `Sequences`; they are on disk if the trees are."""
+        if isinstance(self.items, StoredTrees):
+            return self.items.sentences
+        return sequences(self.words())
 
 
 # reading
@@ -147,6 +267,10 @@ def trees(data: Any, *, unlabelled: str | None = None) -> Trees:
             f"the trees are {brief(data)}",
             "give a list of them; to read a file, use read_trees",
         )
+    return Trees(_read_items(data, lambda n: f"tree {n}", unlabelled))
+
+
+def _read_items(data: Iterable[Any], name: Name, unlabelled: str | None) -> list[Tree | None]:
     items: list[Tree | None] = []
     for n, item in enumerate(data):
         is_blank = item is None or (isinstance(item, str) and not item.strip())
@@ -156,8 +280,8 @@ def trees(data: Any, *, unlabelled: str | None = None) -> Trees:
             else:
                 items.append(tree(item, unlabelled=unlabelled))
         except DataError as error:
-            raise DataError(f"tree {n}: {error.message}", error.hint) from None
-    return Trees(items)
+            raise DataError(f"{name(n)}: {error.message}", error.hint) from None
+    return items
 
 
 def read_trees(
@@ -236,6 +360,87 @@ class _Places:
     def line(self, place: int) -> int:
         """Return the line number of a position, from 0."""
         return self.before + bisect_right(self.starts, place) - 1
+
+
+# Trees on disk
+
+KIND = "trees"
+
+
+def build_trees(
+    data: Any,
+    path: str | os.PathLike[str],
+    *,
+    unlabelled: str | None = None,
+    on_progress: OnProgress = lambda trees: None,
+) -> Trees:
+    """Write trees to a folder, for treebanks larger than memory, and open them.
+
+    They are written as they are in files: ( in a word becomes -LRB-. The vocabulary is in memory,
+    and some thousand trees at a time.
+
+    ``data``        an iterable of trees, strings in Penn brackets, and None, as for `trees`, or a
+                    mapping from names to such
+    ``path``        the folder to create
+    ``unlabelled``  label for constituents without one; None: these are an error (see `tree`)
+
+    >>> import tempfile
+    >>> bank = build_trees(["(X (Y a) b)", None, "(X b c)"], tempfile.mkdtemp() + "/corpus")
+    >>> bank, print(bank[2]), bank.sentences.tokens[:].tolist()
+    (X b c)
+    (<Trees: 2 trees, 1 missing>, None, [0, 1, 1, 2])
+    """
+    if isinstance(data, Trees) and data.origin and data.numbers == list(range(len(data))):
+        data = {data.origin: data}
+    columns = {
+        "text": Column("|u1"),
+        "sizes": Column("<i4"),
+        "tokens": Column("<i4"),
+        "lengths": Column("<i4"),
+    }
+    with new_corpus(path, KIND, columns, on_progress) as writer:
+        builder, is_empty = SideBuilder(Vocabulary(())), True
+        for block, name in read_in_blocks(data, writer, "tree"):
+            items = _read_items(block, name, unlabelled)
+            texts = [_encode(item, name(n)) for n, item in enumerate(items)]
+            words = [[] if item is None else item.words() for item in items]
+            sound = [[escape_brackets(word) for word in sentence] for sentence in words]
+            builder.add(number_lists(sound, name))
+            tokens, lengths = builder.take()
+            writer.append(
+                len(block),
+                text=np.frombuffer(b"".join(texts), np.uint8),
+                sizes=np.array([len(text) for text in texts]),
+                tokens=tokens,
+                lengths=lengths,
+            )
+            is_empty &= not len(tokens)
+        if is_empty and writer.n_items:
+            raise DataError("there is not a single tree", "look at the data")
+        writer.write_names("words", builder.words)
+    return open_trees(CorpusFolder.open(path))
+
+
+def _encode(item: Tree | None, name: str) -> bytes:
+    try:
+        return b"" if item is None else str(item).encode()
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"{name} has half of a surrogate pair: {brief(error.object[error.start])}",
+            "repair the text: it cannot be written as UTF-8",
+        ) from None
+
+
+def open_trees(corpus: CorpusFolder) -> Trees:
+    """Open trees on disk; their lengths are read, trees when they are accessed."""
+    n_words = len(corpus.read_names("words"))
+    items = StoredTrees(
+        corpus.column("text"),
+        corpus.offsets("sizes", "text"),
+        corpus.column("tokens", least=0, below=n_words),
+        corpus.offsets("lengths", "tokens"),
+    )
+    return Trees(items, corpus=corpus)
 
 
 # changing

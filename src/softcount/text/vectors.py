@@ -8,19 +8,24 @@ from typing import Any, cast
 
 import numpy as np
 
-from softcount.core.bounds import check_coordinates
-from softcount.core.errors import DataError, brief
+from softcount.core.bounds import MAX_VALUE, check_coordinates
+from softcount.core.errors import DataError, StoreError, brief
 from softcount.core.types import FloatArray, IntArray
 from softcount.text.disk import (
+    DAMAGED,
     Column,
     CorpusFolder,
     DiskArray,
     OnProgress,
+    find_rows,
     new_corpus,
+    number_items,
     read_in_blocks,
 )
+from softcount.text.lines import Name
 
 KIND = "vectors"
+SAME_DIMENSION = "give vectors of the same dimension"
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +55,8 @@ class Vectors:
 
     def select(self, numbers: Any) -> Vectors:
         """Select sequences, in this order; what is on disk is read."""
-        chosen = np.arange(len(self))[numbers]
-        lengths = self.lengths[chosen]
-        indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-        places = np.repeat(self.indptr[chosen] - indptr[:-1], lengths) + np.arange(indptr[-1])
-        return Vectors(self.rows[places], indptr)
+        rows, indptr = find_rows(self.indptr, number_items(numbers, len(self)))
+        return Vectors(self.rows[rows], indptr)
 
 
 def build_vectors(
@@ -83,35 +85,68 @@ def build_vectors(
     dimensions: int | None = None
     with new_corpus(path, KIND, columns, on_progress) as writer:
         for block, name in read_in_blocks(data, writer, "sequence"):
-            parts, lengths = [], []
-            for n, item in enumerate(block):
-                try:
-                    rows = np.asarray(item, dtype=float)
-                except (TypeError, ValueError, OverflowError):
-                    rows = np.zeros((0, 0, 0))
-                rows = rows.reshape(1, -1) if rows.ndim == 1 and rows.size else rows
-                if rows.size and (rows.ndim != 2 or not np.isfinite(rows).all()):
-                    raise DataError(
-                        f"{name(n)} is {brief(item)}",
-                        "give vectors, or arrays (length, dimensions), of finite numbers",
-                    )
-                check_coordinates(rows, f"{name(n)} has")
-                if rows.size and dimensions is None:
-                    dimensions = rows.shape[1]
-                    writer.columns = {**columns, "rows": Column(code, (dimensions,))}
-                if rows.size and rows.shape[1] != dimensions:
-                    raise DataError(
-                        f"{name(n)} has {rows.shape[1]} dimensions, not {dimensions}",
-                        "give vectors of the same dimension",
-                    )
-                parts.append(rows.reshape(-1))
-                lengths.append(len(rows) if rows.size else 0)
-            writer.append(len(block), rows=np.concatenate(parts), lengths=np.array(lengths))
+            rows, lengths = _join(block, name)
+            if rows.size and dimensions is None:
+                dimensions = rows.shape[1]
+                writer.columns = {**columns, "rows": Column(code, (dimensions,))}
+            if rows.size and rows.shape[1] != dimensions:
+                n = int(np.flatnonzero(lengths)[0])
+                raise DataError(
+                    f"{name(n)} has {rows.shape[1]} dimensions, not {dimensions}", SAME_DIMENSION
+                )
+            with np.errstate(over="ignore"):
+                stored = rows.astype(code)
+            if not np.isfinite(stored).all():
+                row = int(np.flatnonzero(~np.isfinite(stored).all(axis=1))[0])
+                n = int(np.searchsorted(np.cumsum(lengths), row, side="right"))
+                raise DataError(f"{name(n)} is beyond the range of {dtype}", "use float64")
+            writer.append(len(block), rows=stored, lengths=lengths)
         if dimensions is None and writer.n_items:
             raise DataError("there is not a single vector", "look at the data")
     return open_vectors(CorpusFolder.open(path))
 
 
+def _join(block: list[Any], name: Name) -> tuple[FloatArray, IntArray]:
+    """Return the rows of points or sequences (rows, dimensions), and the length of each."""
+    try:
+        whole = np.asarray(block, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        whole = np.zeros(0)
+    if whole.ndim == 2 and whole.size and np.abs(whole).max() <= MAX_VALUE:  # points: fast
+        return whole, np.ones(len(whole), np.int64)
+    parts = [_read_rows(item, name(n)) for n, item in enumerate(block)]
+    lengths = np.array([len(rows) for rows in parts], np.int64)
+    filled = [n for n, rows in enumerate(parts) if len(rows)]
+    for n in filled:
+        if parts[n].shape[1] != parts[filled[0]].shape[1]:
+            raise DataError(
+                f"{name(n)} has {parts[n].shape[1]} dimensions, not {parts[filled[0]].shape[1]}",
+                SAME_DIMENSION,
+            )
+    return np.concatenate([parts[n] for n in filled] or [np.zeros((0, 0))]), lengths
+
+
+def _read_rows(item: Any, name: str) -> FloatArray:
+    """Return a point or a sequence as rows (length, dimensions); (0, 0) if it is empty."""
+    try:
+        rows = np.asarray(item, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        rows = np.zeros(())
+    rows = rows.reshape(1, -1) if rows.ndim == 1 and rows.size else rows
+    if rows.ndim in (1, 2) and not rows.size:
+        return np.zeros((0, 0))
+    if rows.ndim != 2 or not np.isfinite(rows).all():
+        raise DataError(
+            f"{name} is {brief(item)}",
+            "give vectors, or arrays (length, dimensions), of finite numbers",
+        )
+    check_coordinates(rows, f"{name} has")
+    return rows
+
+
 def open_vectors(corpus: CorpusFolder) -> Vectors:
     """Open vectors on disk; the lengths of sequences are read, vectors when they are needed."""
-    return Vectors(cast(FloatArray, corpus.column("rows")), corpus.offsets("lengths", "rows"))
+    rows = corpus.column("rows")
+    if rows.ndim != 2 or rows.dtype.kind != "f":
+        raise StoreError(f"the corpus in {corpus.folder} has no vectors", DAMAGED)
+    return Vectors(cast(FloatArray, rows), corpus.offsets("lengths", "rows"))

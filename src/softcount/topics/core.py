@@ -19,6 +19,7 @@ from softcount.core.errors import DataError, LearnerError, StartError
 from softcount.core.estimate import COPIES, NUMBER, Estimate, count_bytes, make_estimate, n_entries
 from softcount.core.model import Model, check_possible
 from softcount.core.parameters import reshape_start
+from softcount.core.spill import LARGE
 from softcount.core.types import (
     NOTHING_UNCOUNTED,
     BoolArray,
@@ -36,6 +37,7 @@ from softcount.families.columns import ColumnCounts, Columns, take_columns
 from softcount.kernels.threads import over_rows
 from softcount.kernels.vectors import WIDTH
 from softcount.learners.named import EM
+from softcount.text.archive import Archive
 from softcount.text.bags import Bags, Compressed
 from softcount.topics import kernels
 from softcount.topics.data import TopicDocuments, TopicShard
@@ -62,6 +64,9 @@ WIDE = 48
 
 RARE = {"float64": 1e-50, "float32": 1e-6}
 """Words with smaller probabilities in all topics are scaled up; see `TopicCore._phi`."""
+
+BLOCK = 1 << 16
+"""Number of entries (document, word) whose probabilities are computed together."""
 
 IMPOSSIBLE = "has a word of probability zero in every topic"
 REMEDY = "smooth the topics, or leave the word out"
@@ -345,14 +350,18 @@ class TopicCore(Model):
         n, K, entries = len(corpus), self.n_topics, n_entries(self.topics)
         data = count_bytes(corpus) if isinstance(corpus.documents, Bags) else 0
         nnz = data / 20.0 if data else corpus.tokens
+        share, rows = 1.0, 4.0 * NUMBER * n * K
+        if isinstance(corpus.documents, Archive):  # a shard, and rows that are not in a file yet
+            share = max(np.diff(corpus.documents.facts.shards)) / n
+            rows = min(rows, 4.0 * LARGE + rows * share)
         return make_estimate(
             n,
             corpus.tokens,
             6.0 * nnz * K + 8.0 * entries,
             data=data,
             tables=(COPIES + 1) * NUMBER * entries,
-            rows=4.0 * NUMBER * n * K,
-            steps=20.0 * nnz,
+            rows=rows,
+            steps=20.0 * nnz * share,
         )
 
     def held_out_log_likelihood(
@@ -474,6 +483,22 @@ class TopicCore(Model):
         )
         arrays = {"rows": rows, "numbers": shard.numbers, "lengths": shard.bags.lengths}
         return Stats(arrays, items=float(len(shard)))
+
+    def score_documents(
+        self, params: Params, shard: TopicShard, how: EStep, local: Any = None
+    ) -> dict[str, Any]:
+        """Return log p(words of a document | its folded-in topics), "logs", and "numbers"."""
+        theta = np.asarray(self.fold(params, shard, how).counts["rows"])
+        phi = np.ascontiguousarray(np.asarray(params["topics"]).T)
+        rows, n = shard.bags.by_document, len(shard)
+        owners = np.repeat(np.arange(n), np.diff(rows.indptr))
+        p = np.empty(len(owners))  # p(w | d) of every entry
+        for first in range(0, len(owners), BLOCK):
+            block = slice(first, first + BLOCK)
+            p[block] = np.einsum("ik,ik->i", theta[owners[block]], phi[rows.columns[block]])
+        with np.errstate(divide="ignore"):
+            logs = np.bincount(owners, rows.value * np.log(p), minlength=n)
+        return {"logs": logs, "numbers": shard.numbers}
 
     def totals(self, shard: TopicShard) -> dict[str, float]:
         """Return the sum of the counts of each table: every word has one topic."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
@@ -13,9 +13,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from softcount.core import store
 from softcount.core.errors import DataError, LearnerError, StoreError
 from softcount.core.estimator import Estimator, FitOptions, all_or_nothing, name_impossible_items
-from softcount.core.fit import open_session
 from softcount.core.folder import resumable
 from softcount.core.parameters import check_parameters, check_whole, not_smoothed
+from softcount.core.spill import empty_table, read_only
 from softcount.core.store import AGAIN, numbers
 from softcount.core.stream import StreamProgress, fit_stream, stream_learner
 from softcount.core.types import Array, EStep, Fit, FloatArray, IntArray, Params, Update
@@ -46,9 +46,6 @@ FEW_DOCUMENTS, FEW_SHORT_RUNS = 2000, 3
 With more documents the starts hardly differ, so one is warmed up.
 """
 
-BLOCK = 1 << 16
-"""Number of entries (document, word) whose probabilities are computed together."""
-
 FOR_LABELS = "Pass known topics of documents as labels= (-1 where unknown)"
 
 
@@ -73,6 +70,9 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
     ``topics_`` and the last entry of ``trace_``, whether or not learning had converged. For the
     others (OnlineEM and StochasticVB, `partial_fit`, samplers, and `TemperedEM`, which holds out
     some words) the documents are folded in, as `transform` does: the topics stay fixed.
+
+    Of an archive with many documents, whose rows take more than 64 MB, this is a file, mapped into
+    memory: a temporary one without a name, in the folder that TMPDIR names.
     """
     weights_: FloatArray
     """The proportion of all words that each topic accounts for, (topics,)."""
@@ -307,7 +307,9 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         """
         self._training_documents, self._index = with_all_words(corpus), None
         if rows is None:
-            self.documents_, lengths = self._fold_in(corpus)
+            on_disk = isinstance(corpus.documents, Archive)
+            self.documents_, lengths = self._fold_in(corpus, empty_table if on_disk else np.empty)
+            self.documents_ = read_only(self.documents_)
         else:
             self.documents_, lengths = rows, np.empty(len(rows))
             for shard in with_all_words(corpus).shards():
@@ -410,15 +412,18 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
             )
         return self._fold_in(self._training_documents)[0]
 
-    def _fold_in(self, corpus: TopicDocuments) -> tuple[FloatArray, FloatArray]:
-        """Return p(topic | document) with fixed topics, and each document's length in words."""
-        rows, lengths = np.empty((len(corpus), self.core_.n_topics)), np.empty(len(corpus))
-        e_step = EStep(temper=self.temper_)
-        with open_session(self.core_, with_all_words(corpus), self.engine) as session:
-            for shard in range(len(session)):
-                folded = session.expect(self.core_.fold, self.raw_params_, e_step, [shard]).counts
-                documents = folded["numbers"]
-                rows[documents], lengths[documents] = folded["rows"], folded["lengths"]
+    def _fold_in(
+        self, corpus: TopicDocuments, make: Callable[[tuple[int, ...]], Array] = np.empty
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return p(topic | document) with fixed topics, and each document's length in words.
+
+        ``make``  makes the table of the rows
+        """
+        rows, lengths = make((len(corpus), self.core_.n_topics)), np.empty(len(corpus))
+        how = EStep(temper=self.temper_)
+        for folded in self._map(self.core_.fold, with_all_words(corpus), how):
+            documents = folded.counts["numbers"]
+            rows[documents], lengths[documents] = folded.counts["rows"], folded.counts["lengths"]
         return rows, lengths
 
     def score_samples(self, X: Any) -> FloatArray:
@@ -431,18 +436,9 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         """
         self._require_fit()
         corpus = self._corpus(X)
-        theta, logs = self._fold_in(corpus)[0], np.empty(len(corpus))
-        phi = np.ascontiguousarray(self.topics_.T)
-        for shard in with_all_words(corpus).shards():
-            rows, n = shard.bags.by_document, len(shard)
-            owners = np.repeat(np.arange(n), np.diff(rows.indptr))
-            p = np.empty(len(owners))  # p(w | d) of every entry
-            for first in range(0, len(owners), BLOCK):
-                block = slice(first, first + BLOCK)
-                proportions = theta[shard.numbers[owners[block]]]
-                p[block] = np.einsum("ik,ik->i", proportions, phi[rows.columns[block]])
-            with np.errstate(divide="ignore"):
-                logs[shard.numbers] = np.bincount(owners, rows.value * np.log(p), minlength=n)
+        logs, how = np.empty(len(corpus)), EStep(temper=self.temper_)
+        for scored in self._map(self.core_.score_documents, with_all_words(corpus), how):
+            logs[scored["numbers"]] = scored["logs"]
         return logs
 
     def score(self, X: Any, y: Any = None) -> float:
