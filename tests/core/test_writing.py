@@ -348,7 +348,7 @@ DIRECT = re.compile(
     r"""\.write_(text|bytes)\(|open\([^)]*["'][wax]b?\+?["']|os\.(replace|rename)\(|\.to_csv\("""
     r"""|np\.save|\.tofile\(|mkstemp|NamedTemporaryFile"""
 )
-INSIDE_A_DRAFT = {"text/archive.py", "core/drafts.py", "engines/folder.py"}
+INSIDE_A_DRAFT = {"text/archive.py", "text/disk.py", "core/drafts.py", "engines/folder.py"}
 """The writer itself, what writes to a folder that is a draft, and what writes to a session's own
 folder, which is removed at its end: there a file need not outlive a power cut, but be whole."""
 

@@ -140,7 +140,7 @@ class Watched(Schedule):
     monotone: ClassVar[bool] = True
     held_out: float = 0.1
 
-    def steps(self, run: Any, tables: Any) -> Any:
+    def steps(self, run: Any, tables: Any, saved: Any = None) -> Any:
         while True:
             figure = run.held_out_log_likelihood(tables.params).perplexity
             step = replace(run.e_step(tables), held_out=figure)

@@ -58,6 +58,25 @@ def _fold() -> FrameType | None:
     return None
 
 
+INSIDE = ("softcount.", "contextlib", "functools")
+"""Modules whose lines no warning should point at: ours, and those that call our decorators."""
+
+
+def _level_of_caller() -> int:
+    """Return the ``stacklevel`` at which a warning points at the line that called softcount.
+
+    As seen from the function that calls this one.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    level = 0
+    while frame is not None:
+        level += 1
+        if not str(frame.f_globals.get("__name__", "")).startswith(INSIDE):
+            break
+        frame = frame.f_back
+    return level
+
+
 class NotDistributedWarning(UserWarning):
     """A collapsed sampler was given an engine with other processes, which it cannot use."""
 
@@ -78,7 +97,7 @@ def warn_of_ignored(model: object, y: Any, instead: str) -> None:
     if y is not None and not is_fold():
         name = type(model).__name__
         text = f"{name} learns without labels: y is ignored. {instead}"
-        warnings.warn(text, IgnoredLabelsWarning, stacklevel=3)
+        warnings.warn(text, IgnoredLabelsWarning, stacklevel=_level_of_caller())
 
 
 class ImpossibleWarning(UserWarning):
