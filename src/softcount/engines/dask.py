@@ -176,9 +176,9 @@ class DaskSession(RemoteSession):
         """The parcels that a worker has."""
         self._workers: dict[str, int] = {}
         """Workers, and their numbers of threads, as of a moment ago."""
-        self._pace: dict[str, float] = {}
-        """Seconds per shard, by the name of the function."""
-        self._sizes: dict[str, int] = {}
+        self._pace: dict[tuple[str, str], float] = {}
+        """Seconds per shard, by the name of the function (see `Functions`)."""
+        self._sizes: dict[tuple[str, str], int] = {}
         """Bytes of a sum, by the name of the function."""
         self._params: dict[str, tuple[Array, int, str]] = {}
         """Parameters as they are in files: the array, its checksum, the name of the file."""
@@ -231,7 +231,7 @@ class DaskSession(RemoteSession):
 
     # work
     def _total(self, call: Call, which: Sequence[int]) -> Stats:
-        name = call.function.__name__
+        name = self._functions.name(call.function)
         blocks = cut_blocks(which, lambda shard: None, self._block_size(name, len(which)))
         with self._turn(call, blocks) as turn:
             tables = sum(array.nbytes for array, _, _ in self._params.values())
@@ -291,7 +291,7 @@ class DaskSession(RemoteSession):
             (self._folder / "params" / file).unlink(missing_ok=True)
         self._param_files &= needed
 
-    def _block_size(self, name: str, n: int) -> int:
+    def _block_size(self, name: tuple[str, str], n: int) -> int:
         """Return the largest number of shards in a block; a power of two."""
         if self.largest_block is not None:
             return self.largest_block
@@ -309,9 +309,8 @@ class DaskSession(RemoteSession):
                 reply.error.add_note(f"In a worker process:\n{reply.trace}")
             raise reply.error
         assert reply.value is not None
-        name = turn.call.function.__name__
         if turn.call.adds:
-            self._sizes[name] = reply.value.size
+            self._sizes[self._functions.name(turn.call.function)] = reply.value.size
         self.moved[1] += reply.value.size
         return load(reply.value)
 
@@ -444,7 +443,8 @@ class DaskSession(RemoteSession):
             return False
         self._note(turn, reply)
         self._note_home(turn, asked.position, reply.where)
-        self._pace[turn.call.function.__name__] = reply.seconds / len(turn.blocks[asked.position])
+        name = self._functions.name(turn.call.function)
+        self._pace[name] = reply.seconds / len(turn.blocks[asked.position])
         return True
 
     def _count_try(self, turn: _Turn, position: int, error: Exception | None) -> None:
@@ -507,7 +507,7 @@ class DaskSession(RemoteSession):
             raise _Again
         self._note(turn, reply)
         n = sum(map(len, turn.blocks))
-        self._pace[turn.call.function.__name__] = reply.seconds / n
+        self._pace[self._functions.name(turn.call.function)] = reply.seconds / n
         return cast(Stats, self._take(turn, reply))
 
     # workers
