@@ -99,6 +99,19 @@ def test_states_that_cannot_be_files_are_an_error(engine: Dask):
         assert "arrays" in caught.value.hint
 
 
+@pytest.mark.parametrize("url", ["local://{}/with spaces", "file://{}"])
+def test_the_folder_may_have_a_url(client: Any, tmp_path: Path, url: str):
+    pytest.importorskip("fsspec")
+    engine = Dask(client, folder=url.format(tmp_path))
+    found, expected = (learn("topics", "accelerated", one) for one in (engine, None))
+    assert figures(found) == figures(expected)
+    assert not [*tmp_path.glob("**/softcount-session-*")]
+    with pytest.raises(SoftcountError, match="Protocol not known"):
+        Dask(client, folder="nope://somewhere").open([1, 2])
+    with pytest.raises(SoftcountError, match="does not see the folder memory://"):
+        Dask(client, folder="memory://of this process").open([1, 2])
+
+
 def test_another_sees_the_same_folder(engine: Dask):
     """Two sessions in one folder do not get in each other's way."""
     with engine.open(VALUES) as one, engine.open(VALUES[::-1]) as other:

@@ -29,6 +29,7 @@ from softcount.core.types import Array, Stats
 from softcount.engines import folder
 from softcount.engines.base import Shard
 from softcount.engines.blocks import cut_blocks, tree_sum
+from softcount.engines.cloud import Place
 from softcount.engines.cluster import LOOK, MOST_SAID, WaitingWarning, connect, disconnect
 from softcount.engines.dask_tasks import Reply, Request, add, do, load
 from softcount.engines.packing import Functions, checksum, is_lazy, pack, plain_params
@@ -62,9 +63,9 @@ class Dask:
     ``address_or_client``  of a scheduler (``"tcp://…:8786"``), or a `distributed.Client`
     ``workers``            number of workers to start on this machine, if there is no address (None:
                            one per usable processor)
-    ``folder``             a folder that this process and all workers see by the same path; each
-                           session makes a folder in it, and removes it at its end. Required with an
-                           address
+    ``folder``             a folder that this process and all workers see by the same path, or the
+                           URL of one that fsspec reaches (``"s3://bucket/folder"``); each session
+                           makes a folder in it, and removes it at its end. Required with an address
     ``strict``             refuse workers whose arithmetic differs from this machine's
     ``patience``           seconds to wait for workers when there are none
     ``memory``             bytes of shards, parameters and states that a worker keeps beside its
@@ -168,7 +169,7 @@ class DaskSession(RemoteSession):
         self._sequence_name = "" if self._sequence is None else self._sequence.digest
         self._parcels: dict[int, str] = {}
         """What there is of a shard: "" if it is a file, or else the name of its parcel."""
-        self._packages: set[str] = set()
+        self._modules: set[str] = set()
         """Whose classes the files of shards and states hold."""
         self._homes: dict[int, str] = {}
         """The worker that had a shard last, and may have kept it in memory."""
@@ -190,9 +191,11 @@ class DaskSession(RemoteSession):
         )
         self._connection.enter()
         self._folder = folder.make_session(self._connection.folder)
+        self._probe = self._folder / folder.OWNER
+        """A file that all workers must see."""
         self._is_open = True
         try:
-            self._connection.meet_workers(self._folder, engine.strict, opening=True)
+            self._connection.meet_workers(self._probe, engine.strict, opening=True)
         except BaseException:
             self.close()
             raise
@@ -208,26 +211,27 @@ class DaskSession(RemoteSession):
     # states
     def _gather(self, versions: Mapping[int, Version]) -> Mapping[int, Any]:
         return {
-            shard: folder.read(self._state(shard, version), self._packages)
+            shard: folder.read(self._state(shard, version), self._modules)
             for shard, version in versions.items()
         }
 
     def _scatter(self, states: Mapping[int, Any], version: Version) -> None:
         for shard, state in states.items():
-            size, packages = folder.write(self._state(shard, version), state)
-            self._packages |= packages
+            size, modules = folder.write(self._state(shard, version), state)
+            self._modules |= modules
             self.moved[0] += size
 
-    def _state(self, shard: int, version: Version) -> Path:
-        return self._folder / "states" / str(version) / str(shard)
+    def _state(self, shard: int, version: Version) -> Place:
+        return self._folder / f"states/{version}/{shard}"
 
     def _drop_dead(self) -> None:
         """Remove the states that nobody will ask for again."""
         for shard, version in self._take_dead():
             path = self._state(shard, version)
             path.unlink(missing_ok=True)
-            with suppress(OSError):  # there are states of other shards
-                path.parent.rmdir()
+            if isinstance(path, Path):
+                with suppress(OSError):  # there are states of other shards
+                    path.parent.rmdir()
 
     # work
     def _total(self, call: Call, which: Sequence[int]) -> Stats:
@@ -276,7 +280,7 @@ class DaskSession(RemoteSession):
             if known is None or known[0] is not array or known[1] != total:
                 self._n_files += 1
                 known = array, total, str(self._n_files)
-                path = self._folder / "params" / known[2]
+                path = self._folder / f"params/{known[2]}"
                 self.moved[0] += folder.write(path, array)[0]
                 self._param_files.add(known[2])
             self._params[name] = known
@@ -288,7 +292,7 @@ class DaskSession(RemoteSession):
         for turn in self._turns:
             needed.update(turn.params.values(), (turn.against or {}).values())
         for file in self._param_files - needed:
-            (self._folder / "params" / file).unlink(missing_ok=True)
+            (self._folder / f"params/{file}").unlink(missing_ok=True)
         self._param_files &= needed
 
     def _block_size(self, name: tuple[str, str], n: int) -> int:
@@ -412,7 +416,7 @@ class DaskSession(RemoteSession):
             sequence=self._sequence_name,
             reads=tuple(self._versions.get(shard) for shard in block),
             writes=call.writes,
-            packages=tuple(self._packages),
+            modules=tuple(self._modules),
             memory=self._engine.memory,
             parcels=parcels,
         )
@@ -425,11 +429,11 @@ class DaskSession(RemoteSession):
             return ""
         if shard not in self._parcels:
             item = self.shards[shard]
-            path = self._folder / "shards" / str(shard)
+            path = self._folder / f"shards/{shard}"
             try:
-                size, packages = folder.write(path, item)
+                size, modules = folder.write(path, item)
                 self._parcels[shard] = ""
-                self._packages |= packages
+                self._modules |= modules
                 self.moved[0] += size
             except NotRecordable:
                 self._parcels[shard] = pack(item, "a shard").digest
@@ -462,7 +466,7 @@ class DaskSession(RemoteSession):
 
     def _note(self, turn: _Turn, reply: Reply) -> None:
         """Note which shards have new states."""
-        self._packages |= reply.packages
+        self._modules |= reply.modules
         for shard in reply.wrote:
             assert turn.call.writes is not None
             self._left(shard, turn.call.writes)
@@ -514,7 +518,7 @@ class DaskSession(RemoteSession):
     def _find_workers(self) -> dict[str, int]:
         """Return the workers and their numbers of threads; wait until there are some."""
         began, told = time.monotonic(), False
-        while not (workers := self._connection.meet_workers(self._folder, self._engine.strict)):
+        while not (workers := self._connection.meet_workers(self._probe, self._engine.strict)):
             waited = time.monotonic() - began
             where = f"the cluster at {self._connection.address}"
             if waited > self._engine.patience:
