@@ -108,7 +108,7 @@ def test_the_folder_may_have_a_url(client: Any, tmp_path: Path, url: str):
     assert not [*tmp_path.glob("**/softcount-session-*")]
     with pytest.raises(SoftcountError, match="Protocol not known"):
         Dask(client, folder="nope://somewhere").open([1, 2])
-    with pytest.raises(SoftcountError, match="does not see the folder memory://"):
+    with pytest.raises(SoftcountError, match=r"does not see the folder memory://"):
         Dask(client, folder="memory://of this process").open([1, 2])
 
 

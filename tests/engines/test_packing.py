@@ -123,7 +123,7 @@ def test_places_that_have_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             folder.read(session / "states/1/3")
         (session / "states/1/3").unlink()
         (session / "states/1/3").unlink()
-        with pytest.raises(StoreError, match="cannot read .*FileNotFoundError"):
+        with pytest.raises(StoreError, match=r"cannot read .*FileNotFoundError"):
             folder.read(session / "states/1/3")
         folder.remove_session(session)
         folder.remove_session(session)

@@ -26,7 +26,7 @@ from softcount.core import interrupt
 from softcount.core.errors import SoftcountError, brief
 from softcount.core.records import NotRecordable
 from softcount.core.types import Array, Stats
-from softcount.engines import folder
+from softcount.engines import folder, progress
 from softcount.engines.base import Shard
 from softcount.engines.blocks import cut_blocks, tree_sum
 from softcount.engines.cloud import Place
@@ -152,6 +152,13 @@ class _Turn:
     running: dict[Any, _Asked] = field(default_factory=dict)
     tries: Counter[int] = field(default_factory=Counter)
     in_full: set[int] = field(default_factory=set)
+    n_done: int = 0
+    """Number of shards whose work is done."""
+
+    def tell(self, position: int, workers: int) -> None:
+        """Tell whoever wants to know that a block is done."""
+        self.n_done += len(self.blocks[position])
+        progress.tell(self.n_done, sum(map(len, self.blocks)), workers)
 
 
 class _Again(Exception):
@@ -197,14 +204,17 @@ class DaskSession(RemoteSession):
         try:
             self._connection.meet_workers(self._probe, engine.strict, opening=True)
         except BaseException:
-            self.close()
+            self._end()
             raise
 
     def close(self) -> None:
         if not self._is_open or os.getpid() != self._process:
             return
-        self._is_open = False
         self._connection.forget(str(self._folder))
+        self._end()
+
+    def _end(self) -> None:
+        self._is_open = False
         folder.remove_session(self._folder)
         self._connection.leave()
 
@@ -356,12 +366,14 @@ class DaskSession(RemoteSession):
                     if lost:
                         raise _Again
                     finished[asked.position] = future, asked.address
+                    turn.tell(asked.position, len(workers))
                     continue
                 if lost or not self._accept(turn, asked, result):
                     self._count_try(turn, asked.position, result if lost else None)
                     waiting[""].appendleft(asked.position)
                     continue
                 finished[asked.position] = result
+                turn.tell(asked.position, len(workers))
                 if result.error is not None:  # what comes after it is not wanted
                     n = min(n, asked.position + 1)
                     for positions in waiting.values():
@@ -524,8 +536,9 @@ class DaskSession(RemoteSession):
             if waited > self._engine.patience:
                 raise SoftcountError(
                     f"{where} has had no workers for {waited:.0f} seconds",
-                    "start some, or wait longer: Dask(…, patience=3600)",
+                    "start some by `dask worker ADDRESS`, or wait longer: Dask(…, patience=3600)",
                 )
+            progress.tell(0, len(self), 0)
             if waited > 2 * LOOK and not told:
                 told = True
                 most = self._engine.patience

@@ -1,8 +1,8 @@
 """Files of a session that several machines share: shards, parameters of a step, states of shards.
 
 A file holds a record (`softcount.core.records`), and is written aside and renamed, or put into
-object storage: who finds its name finds all of it. Arrays keep the order of their axes in memory, on which sums may depend.
-Nothing here outlives its session, so nothing is synced to disk.
+object storage: who finds its name finds all of it. Arrays keep the order of their axes in memory,
+on which sums may depend. Nothing here outlives its session, so nothing is synced to disk.
 """
 
 from __future__ import annotations
