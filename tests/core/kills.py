@@ -64,13 +64,13 @@ MODELS: dict[str, tuple[Callable[[], Any], Any]] = {
 }
 
 
-def fit(name: str, folder: Path | None) -> str:
+def fit(name: str, folder: Path | None, engine: Any = None) -> str:
     """Fit a model; return a digest of all that it learned, with the trace."""
     make, data = MODELS[name]
     options = {} if folder is None else {"folder": FitFolder(folder, steps=0)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        model = make().fit(data, **options)
+        model = make().set_params(engine=engine).fit(data, **options)
     digest = sha256()
     for table in sorted(model.raw_params_):
         digest.update(np.ascontiguousarray(model.raw_params_[table]).tobytes())

@@ -21,6 +21,18 @@ from softcount.core.types import Stats
 VALUES = [float(x) for x in np.random.default_rng(3).normal(size=37) * 1e8]
 
 
+SMALL_CUTS = {
+    "softcount.hmm.data.SHARD_TOKENS": 30,
+    "softcount.grammar.data.SHARD_WORK": 1 << 9,
+    "softcount.align.data.CUT": 1 << 9,
+    "softcount.mixture.data.MOST_POINTS": 50,
+    "softcount.text.bags.MOST_DOCUMENTS": 16,
+    "softcount.stories.data._SHARD_COST": 300,
+    "softcount.stories.data._ENTRY_COST": 0,
+}
+"""Limits that cut little data into several shards, as much data is."""
+
+
 @dataclass(frozen=True)
 class Cut:
     """A corpus in shards of ``size`` items, whatever its own cut."""

@@ -6,8 +6,6 @@ import os
 import pickle
 import random
 import signal
-import socket
-import subprocess
 import sys
 import threading
 import time
@@ -29,8 +27,9 @@ from softcount.engines import cluster as connections
 from softcount.engines import dask as module
 from softcount.engines.cluster import ArithmeticWarning, WaitingWarning
 from tests.engines import shards as work
+from tests.engines.programs import Programs
 from tests.engines.shards import VALUES, bits, figures
-from tests.engines.test_processes import environment, is_alive, posix
+from tests.engines.test_processes import is_alive, posix
 from tests.engines.test_same_bits import learn, topics
 from tests.oracles import toy
 
@@ -98,6 +97,19 @@ def test_states_that_cannot_be_files_are_an_error(engine: Dask):
         with pytest.raises(SoftcountError, match="state that the E-step leaves") as caught:
             session.expect(work.keep_object, {}, EStep())
         assert "arrays" in caught.value.hint
+
+
+@pytest.mark.parametrize("url", ["local://{}/with spaces", "file://{}"])
+def test_the_folder_may_have_a_url(client: Any, tmp_path: Path, url: str):
+    pytest.importorskip("fsspec")
+    engine = Dask(client, folder=url.format(tmp_path))
+    found, expected = (learn("topics", "accelerated", one) for one in (engine, None))
+    assert figures(found) == figures(expected)
+    assert not [*tmp_path.glob("**/softcount-session-*")]
+    with pytest.raises(SoftcountError, match="Protocol not known"):
+        Dask(client, folder="nope://somewhere").open([1, 2])
+    with pytest.raises(SoftcountError, match=r"does not see the folder memory://"):
+        Dask(client, folder="memory://of this process").open([1, 2])
 
 
 def test_another_sees_the_same_folder(engine: Dask):
@@ -196,59 +208,27 @@ def test_states_survive_all_workers(engine: Dask, client: Any):
         assert bits(one.score) == bits(other.score)
 
 
-class Programs:
-    """A scheduler and workers, in processes that can be killed."""
-
-    def __init__(self) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.address = f"tcp://127.0.0.1:{self.port}"
-        self.running: list[subprocess.Popen[bytes]] = []
-
-    def start(self, program: str, *arguments: str) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(
-            [sys.executable, "-m", f"distributed.cli.dask_{program}", *arguments, "--no-dashboard"],
-            env={**environment(), "DASK_LOGGING__DISTRIBUTED": "critical"},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        self.running.append(process)
-        return process
-
-    def start_scheduler(self) -> subprocess.Popen[bytes]:
-        return self.start("scheduler", f"--port={self.port}", "--host=127.0.0.1")
-
-    def start_worker(self) -> subprocess.Popen[bytes]:
-        return self.start("worker", self.address, "--nthreads=2", "--no-nanny")
-
-
 @pytest.fixture
 def programs() -> Iterator[Programs]:
-    started = Programs()
-    yield started
-    Dask(started.address, folder=".").close()
-    for process in started.running:
-        process.kill()
-        process.wait()
+    with Programs() as started:
+        yield started
 
 
 @pytest.mark.filterwarnings("ignore::softcount.engines.cluster.WaitingWarning")
 def test_everything_may_go_and_come_back(programs: Programs, tmp_path: Path):
     """Workers that come late, a scheduler that is killed and started again."""
-    scheduler = programs.start_scheduler()
+    programs.start_scheduler()
     engine = Dask(programs.address, folder=tmp_path, patience=120)
     with engine.open(VALUES) as session, Local(1).open(VALUES) as here:
-        first = programs.start_worker()
+        programs.start_worker()
 
         def step() -> tuple[Any, Any]:
             return tuple(bits(s.expect(work.keep_row, {}, EStep()).score) for s in (session, here))
 
         one, other = step()
         assert one == other
-        scheduler.kill()
-        scheduler.wait()
-        first.kill()
+        programs.kill(programs.schedulers)
+        programs.kill(programs.workers)
         programs.start_scheduler()
         programs.start_worker()
         one, other = step()

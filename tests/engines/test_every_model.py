@@ -15,21 +15,10 @@ import pytest
 
 import softcount as sc
 from softcount.core.folder import FitFolder
-from tests.engines.shards import bits
+from tests.engines.shards import SMALL_CUTS, bits
 from tests.every_estimator import POINTS, SENTENCES, SEQUENCES, TEXTS, TOSSES, VOTES, coins
 
 pytest.importorskip("distributed")
-
-SMALL_CUTS = {
-    "softcount.hmm.data.SHARD_TOKENS": 30,
-    "softcount.grammar.data.SHARD_WORK": 1 << 9,
-    "softcount.align.data.CUT": 1 << 9,
-    "softcount.mixture.data.MOST_POINTS": 50,
-    "softcount.text.bags.MOST_DOCUMENTS": 16,
-    "softcount.stories.data._SHARD_COST": 300,
-    "softcount.stories.data._ENTRY_COST": 0,
-}
-"""Limits that cut the data below into at least four shards each."""
 
 TEXTS, POINTS, SENTENCES, SEQUENCES = TEXTS[:90], POINTS[:300], SENTENCES[:60], SEQUENCES[:12]
 VOTES, TOSSES = VOTES[:400], TOSSES[:200]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from softcount.core.errors import SoftcountError, StoreError
 from softcount.core.records import NotRecordable
 from softcount.engines import folder
+from softcount.engines.cloud import CloudPath
 from softcount.engines.packing import Functions, checksum, pack
 from tests.engines.shards import Cut
 from tests.oracles.toy import Coins
@@ -34,7 +36,7 @@ def order_of_axes(array: np.ndarray) -> list[int]:
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-@pytest.mark.parametrize("way", ["pickle", "file"])
+@pytest.mark.parametrize("way", ["pickle", "file", "URL"])
 def test_arrays_keep_their_bits_and_the_order_of_their_axes(name: str, way: str, tmp_path: Path):
     array = LAYOUTS[name]
     if way == "pickle":
@@ -43,8 +45,9 @@ def test_arrays_keep_their_bits_and_the_order_of_their_axes(name: str, way: str,
         packed.beside[:] = map(bytearray, packed.beside)
         there = packed.load()["x"]
     else:
-        folder.write(tmp_path / "x", array)
-        there = folder.read(tmp_path / "x")
+        path = tmp_path / "x" if way == "file" else CloudPath(f"memory://{tmp_path}") / "x"
+        folder.write(path, array)
+        there = folder.read(path)
     assert there.dtype == array.dtype
     assert np.array_equal(there, array)
     assert there.flags.writeable
@@ -94,14 +97,43 @@ def test_a_model_is_packed_once_for_all_its_methods():
     assert functions.name(np.sum)[1] == ""
 
 
-def test_files_hold_classes_of_packages_that_are_named(tmp_path: Path):
+def test_files_hold_classes_of_modules_that_are_named(tmp_path: Path):
     value = Cut((1, 2), 3)
-    size, packages = folder.write(tmp_path / "x", value)
-    assert packages == {"tests"}
+    size, modules = folder.write(tmp_path / "x", value)
+    assert modules == {"tests.engines.shards"}
     assert size == (tmp_path / "x").stat().st_size
-    assert folder.read(tmp_path / "x", {"tests"}) == value
-    with pytest.raises(StoreError, match="not a class of softcount"):
-        folder.read(tmp_path / "x")
+    assert folder.read(tmp_path / "x", modules) == value
+    for others in ((), {"tests"}, {"tests.engines"}):
+        with pytest.raises(StoreError, match="not a class of softcount"):
+            folder.read(tmp_path / "x", others)
+
+
+def test_places_that_have_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    pytest.importorskip("fsspec")
+    # with folders, which have to be made first, and without
+    for where in (CloudPath(f"local://{tmp_path}/a folder"), CloudPath("memory://a folder")):
+        session = folder.make_session(where)
+        assert (session / folder.OWNER).exists()
+        size, _ = folder.write(session / "states/1/2", {"x": LARGE})
+        value, read = folder.read_sized(session / "states/1/2")
+        assert read == size > LARGE.nbytes
+        assert np.array_equal(value["x"], LARGE)
+        (session / "states/1/3").write_bytes(b"what")
+        with pytest.raises(StoreError, match="damaged"):
+            folder.read(session / "states/1/3")
+        (session / "states/1/3").unlink()
+        (session / "states/1/3").unlink()
+        with pytest.raises(StoreError, match=r"cannot read .*FileNotFoundError"):
+            folder.read(session / "states/1/3")
+        folder.remove_session(session)
+        folder.remove_session(session)
+        assert not session.exists()
+    with pytest.raises(StoreError, match="Protocol not known: nope"):
+        folder.make_session(CloudPath("nope://x"))
+    monkeypatch.setitem(sys.modules, "fsspec.core", None)
+    with pytest.raises(StoreError, match="cannot reach memory://x") as caught:
+        folder.make_session(CloudPath("memory://x"))
+    assert "install" in caught.value.hint
 
 
 def test_files_are_whole_or_not_there(tmp_path: Path):

@@ -25,9 +25,9 @@ from softcount.engines import Local, Processes
 from softcount.engines import processes as module
 from softcount.engines.local import LocalSession
 from tests.engines import shards as work
+from tests.engines.programs import environment
 from tests.engines.shards import VALUES, bits, codes
 
-ROOT = Path(__file__).parent.parent.parent
 posix = pytest.mark.skipif(os.name == "nt", reason="needs signals")
 
 
@@ -50,11 +50,6 @@ def wait_until(holds: Callable[[], bool]) -> None:
     while not holds() and time.monotonic() < deadline:
         time.sleep(0.02)
     assert holds()
-
-
-def environment() -> dict[str, str]:
-    paths = [str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
 # how they start and end

@@ -24,6 +24,7 @@ from softcount.cli.frame import (
     try_all,
 )
 from softcount.cli.options import (
+    ENGINE_OPTIONS,
     Argument,
     Input,
     LearnerOptions,
@@ -122,7 +123,7 @@ class Align(LearnerOptions, LearningCommand):
     """
 
     without = ("tol", "n_init")
-    with_load = ("threads", "reverse")
+    with_load = (*ENGINE_OPTIONS, "reverse")
 
     # sentence pairs
     file: Annotated[
@@ -478,9 +479,8 @@ class Align(LearnerOptions, LearningCommand):
     def restore(self, kind: Any, stored: Stored) -> AnyAligner:
         """Restore a saved aligner; raise if it does not support the options given."""
         from softcount.align.estimators import BidirectionalAligner
-        from softcount.engines import Local
 
-        aligner: AnyAligner = kind.restore(stored, engine=Local(self.threads))
+        aligner: AnyAligner = kind.restore(stored, engine=self.make_engine())
         both = isinstance(aligner, BidirectionalAligner)
         if both and self.reverse:
             raise DataError(
@@ -636,11 +636,13 @@ class AlignmentProgress(Progress):
         super().begin(needed)
 
     def __call__(self, state: State) -> None:
-        figures = f"perplexity {state.perplexity:,.3f}   entropy {state.entropy:.3f} bits"
-        line = f"step {state.step:>3}   {figures}   {state.seconds:.2f} s"
         if self.verbose:
-            typer.echo(line, err=True)
-        self.show(line)
+            typer.echo(self.line(state), err=True)
+        super().__call__(state)
+
+    def line(self, state: State) -> str:
+        figures = f"perplexity {state.perplexity:,.3f}   entropy {state.entropy:.3f} bits"
+        return f"step {state.step:>3}   {figures}   {state.seconds:.2f} s"
 
 
 FORM = "write: source word, tab, target word, and optionally a tab and a weight above 0"

@@ -29,11 +29,13 @@ level, because ``--help`` loads them.
 from __future__ import annotations
 
 import inspect
+import os
 import sys
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -52,6 +54,7 @@ if TYPE_CHECKING:  # these import numba, scipy and safetensors, which --help doe
     from softcount.core.estimate import Estimate
     from softcount.core.store import Stored
     from softcount.core.types import State
+    from softcount.engines.progress import Progress as Work
     from softcount.report.tables import Overview
 
 T = TypeVar("T")
@@ -73,7 +76,10 @@ class Command:
     context: typer.Context
 
     def check(self) -> None:
-        """Raise usage errors that can be found without reading any file."""
+        """Raise usage errors that can be found without reading any file.
+
+        The checks of inherited groups of options come first, and need not be called.
+        """
 
     def run(self) -> None:
         """Run the command."""
@@ -203,7 +209,7 @@ class LearningCommand(Command):
             data = self.read(None)
             model = self.make(data)
             self._learn(model, data)
-        found = cache(lambda: self.answer(model, data))
+        found = cache(lambda: self._answer(model, data))
         try_all(
             if_given(self.save, lambda path: model.save(path)),
             lambda: self.print_results(found()),
@@ -220,10 +226,19 @@ class LearningCommand(Command):
         return load_model(path, self.name, self.restore)
 
     def _learn(self, model: Any, data: Any) -> None:
-        with self.make_progress(data) as progress, warnings.catch_warnings(record=True) as caught:
+        with self.make_progress(data) as progress, warnings.catch_warnings():
+
+            def show_warning(*about: Any, **more: Any) -> None:
+                warning = warnings.WarningMessage(*about, **more)
+                progress.say(f"softcount: warning: {self.say_warning(warning)}")
+
+            # at once: learning may take hours, and a warning may be that it waits for workers
+            warnings.showwarning = show_warning
             self.fit(model, data, progress)
-        for warning in caught:
-            typer.echo(f"softcount: warning: {self.say_warning(warning)}", err=True)
+
+    def _answer(self, model: Any, data: Any) -> Any:
+        with Progress(0):
+            return self.answer(model, data)
 
     def make_progress(self, data: Any) -> Progress:
         """Make the status line that shows the progress of learning."""
@@ -311,7 +326,9 @@ def make_callback(command: type[Command]) -> Callable[..., None]:
         instance.context = context
         vars(instance).update(values)
         with readable_errors(instance.runs_file()):
-            instance.check()
+            for group in reversed(command.__mro__):  # groups of options check their own
+                if "check" in vars(group):
+                    vars(group)["check"](instance)
             keep_stdin(instance)
             given = vars(instance)
             read = [name for name, (option, _) in attributes.items() if option.file is None]
@@ -472,10 +489,18 @@ class StatusLine:
         self.wanted = sys.stderr.isatty()
 
     def show(self, text: str) -> None:
-        """Replace the line by this text."""
+        """Replace the line by this text, as far as it fits into the terminal."""
         if self.wanted:
-            sys.stderr.write(f"\r\x1b[K{text}")
+            width = 80
+            with suppress(OSError, ValueError):
+                width = os.get_terminal_size(sys.stderr.fileno()).columns or width
+            sys.stderr.write(f"\r\x1b[K{text[: width - 1]}")
             sys.stderr.flush()
+
+    def say(self, text: str) -> None:
+        """Print a line on stderr that stays."""
+        self.end()
+        typer.echo(text, err=True)
 
     def end(self) -> None:
         self.show("")
@@ -488,18 +513,74 @@ class StatusLine:
 
 
 class Progress(StatusLine):
-    """Progress callback of a fit: it is called with every state."""
+    """Progress callback of a fit: it is called with every state.
+
+    Inside ``with``, it also shows how far the workers of an engine are, if there are any.
+    """
+
+    every = 0.1
+    """Seconds between two looks at the workers."""
 
     def __init__(self, items: int) -> None:
         super().__init__()
         self.items = items
+        self._steps: int | None = None
+        self._line = self._left = self._work = ""
+        self._looked = 0.0
+        self._listening = ExitStack()
 
     def begin(self, needed: Estimate) -> None:
         """Show the estimated cost, before the first step."""
+        self._steps = needed.steps
         self.show(str(needed))
 
     def __call__(self, state: State) -> None:
-        self.show(progress_line(state, self.items))
+        self._line, self._left = self.line(state), ""
+        if self._steps is not None and 0 < state.step < self._steps:
+            seconds = (self._steps - state.step) * state.seconds
+            self._left = f"at most {format_seconds(seconds)} left"
+        self._show_all()
+
+    def line(self, state: State) -> str:
+        """Format a state as a line."""
+        return progress_line(state, self.items)
+
+    def hear(self, work: Work) -> None:
+        """Show how far the workers are with a step, or with predictions."""
+        if work.workers and time.monotonic() - self._looked < self.every:
+            return
+        self._looked = time.monotonic()
+        workers = "1 worker" if work.workers == 1 else f"{work.workers} workers"
+        how_far = f"{work.done}/{work.shards} shards, {workers}"
+        self._work = how_far if work.workers else "no workers: waiting for some"
+        self._show_all()
+
+    def _show_all(self) -> None:
+        # where workers work, steps take long, and this is what is looked at
+        parts = (self._work, self._left, self._line)
+        self.show("   ".join(filter(None, parts if self._work else parts[::-1])))
+
+    def __enter__(self) -> Self:
+        from softcount.engines.progress import heard_by
+
+        self._listening.enter_context(heard_by(self.hear))
+        return super().__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        self._listening.close()
+        super().__exit__()
+
+
+def format_seconds(seconds: float) -> str:
+    """Format a duration.
+
+    >>> format_seconds(42.4), format_seconds(7300)
+    ('42 s', '2 h 2 min')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def progress_line(state: State, items: int) -> str:

@@ -14,6 +14,7 @@ that set a parameter of an estimator are not declared here, but derived from the
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING
 from functools import partial
@@ -35,6 +36,7 @@ from softcount.core.parameters import (
 from softcount.learners.names import SHORT, LearnerName, make_learner
 
 if TYPE_CHECKING:
+    from softcount.engines.base import Engine
     from softcount.learners import Learner
 
 PANELS = ("Arguments", "Input", "Model", "Learning", "Output", "As fast_align", "Options")
@@ -171,6 +173,81 @@ ThreadsOption = Annotated[
         least=1,
     ),
 ]
+ENGINE_OPTIONS = ("threads", "processes", "cluster", "cluster_folder")
+
+
+def read_cluster(text: str) -> int | str:
+    """Parse what --cluster names: a number of workers, or the address of a scheduler.
+
+    >>> read_cluster("2"), read_cluster("tcp://127.0.0.1:8786")
+    (2, 'tcp://127.0.0.1:8786')
+    """
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    if not re.search(r".:\d+$", text):
+        raise typer.BadParameter(
+            f"{text}: write the address of a scheduler, such as tcp://127.0.0.1:8786, or a number "
+            "of workers to start on this machine"
+        )
+    return text
+
+
+class EngineOptions:
+    """Options that say where the work is done; the result does not depend on them."""
+
+    threads: ThreadsOption = None
+    processes: Annotated[
+        int | None, Learning("Work in this many processes instead of threads.", least=1)
+    ] = None
+    cluster: Annotated[
+        Any,
+        Learning(
+            "Work on a cluster of Dask: the address of its scheduler, such as "
+            "tcp://127.0.0.1:8786; or a number of workers to start on this machine, to try it out.",
+            parser=read_cluster,
+            metavar="ADDRESS",
+        ),
+    ] = None
+    cluster_folder: Annotated[
+        str | None,
+        Learning(
+            "Folder that this machine and all workers of the cluster see by the same path, or "
+            "its URL in object storage.",
+            metavar="FOLDER",
+            file=FIT_FOLDER,
+        ),
+    ] = None
+
+    def check(self) -> None:
+        command: Any = self
+        for name in ("processes", "cluster"):
+            if getattr(self, name) is not None:
+                others = {"threads", "processes"} - {name}
+                command.refuse(f"--{name}", [*others], "work is done in one place")
+        if isinstance(self.cluster, str) and self.cluster_folder is None:
+            raise typer.BadParameter(
+                f"--cluster {self.cluster} needs --cluster-folder, a folder that this machine and "
+                "all workers see"
+            )
+        if self.cluster is None and self.cluster_folder is not None:
+            raise typer.BadParameter("--cluster-folder needs --cluster")
+
+    def make_engine(self) -> Engine:
+        """Make the engine that the options name."""
+        from softcount import engines
+
+        if self.processes is not None:
+            return engines.Processes(self.processes)
+        if self.cluster is None:
+            return engines.Local(self.threads)
+        # what Dask says of workers that go and come would break the status line
+        os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "critical")
+        own = isinstance(self.cluster, int)
+        return engines.Dask(
+            None if own else self.cluster,
+            workers=self.cluster if own else None,
+            folder=self.cluster_folder,
+        )
 
 
 FolderOption = Annotated[
@@ -187,7 +264,7 @@ ARGUMENTS = "softcount.arguments"
 """Where the context of a command has all its arguments, as they were typed."""
 
 
-class LearnerOptions:
+class LearnerOptions(EngineOptions):
     """Options of the learning algorithm."""
 
     learner: Annotated[
@@ -221,7 +298,6 @@ class LearnerOptions:
         ),
     ] = None
     seed: SeedOption = 0
-    threads: ThreadsOption = None
     folder: FolderOption = None
 
     def fit_options(self, on_step: Any) -> dict[str, Any]:
@@ -253,9 +329,7 @@ class LearnerOptions:
 
     def learning(self, learner: Learner | None) -> dict[str, Any]:
         """Return the parameters of learning that all estimators share."""
-        from softcount.engines import Local
-
-        return {"learner": learner, "engine": Local(self.threads), "random_state": self.seed}
+        return {"learner": learner, "engine": self.make_engine(), "random_state": self.seed}
 
     def choose_smoothing(self, smoothing: float | None, prior: float) -> float:
         """Return the smoothing if given; else ``prior`` for learners that need a prior, else 0."""

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
-from softcount.cli.frame import Command, Progress
-from softcount.cli.options import Argument, Learning, Output
+from softcount.cli.frame import Command, Progress, format_seconds
+from softcount.cli.options import ENGINE_OPTIONS, Argument, EngineOptions, Output
 from softcount.cli.targets import FIT_FOLDER
 
 FolderArgument = Annotated[
@@ -21,12 +21,13 @@ FolderArgument = Annotated[
 ]
 
 
-class Resume(Command):
+class Resume(EngineOptions, Command):
     """Continue a fit that was stopped or killed, from the folder that --folder named.
 
     The command is run again where it was, with the same options, and goes on from the last
     checkpoint: the result is the same, bit by bit, as if it had never been stopped. Files that it
-    read must still be there. A fit that has ended prints its answers again.
+    read must still be there. A fit that has ended prints its answers again. The work may be done
+    elsewhere than before: with other threads, or on another cluster.
 
     \b
     softcount topics letters.txt -k 50 --folder run > topics.txt
@@ -34,14 +35,11 @@ class Resume(Command):
     """
 
     folder_: FolderArgument
-    threads: Annotated[
-        int | None,
-        Learning("Use another number of threads than before; the result is the same.", least=1),
-    ] = None
 
     def run(self) -> None:
         from softcount.core import folder
         from softcount.core.errors import StoreError
+        from softcount.engines.cloud import find_place
 
         facts = folder.read_facts(self.folder_)
         command = facts.get("command")
@@ -52,8 +50,12 @@ class Resume(Command):
             raise StoreError(f"{self.folder_} names no command", "run the command again")
         arguments = [str(each) for each in command["arguments"]]
         arguments = replace_option(arguments, "--folder", str(self.folder_.resolve()))
-        if self.threads is not None:
-            arguments = replace_option(arguments, "--threads", str(self.threads))
+        if self._engine_is_given:  # in place of the one that the command had
+            for name in ENGINE_OPTIONS:
+                value = getattr(self, name)
+                if name == "cluster_folder" and value is not None:
+                    value = find_place(value)  # the command may run in another folder
+                arguments = replace_option(arguments, f"--{name.replace('_', '-')}", value)
         stdin = self.folder_.resolve() / folder.STDIN
         try:
             os.chdir(command["folder"])
@@ -70,13 +72,16 @@ class Resume(Command):
         if code := app(arguments, standalone_mode=False):
             raise typer.Exit(code)
 
+    @property
+    def _engine_is_given(self) -> bool:
+        return any(getattr(self, name) is not None for name in ENGINE_OPTIONS)
+
     def _resume_model(self) -> None:
         """Continue a fit that was begun in Python."""
         from softcount.core import folder
-        from softcount.engines import Local
 
         facts = folder.read_facts(self.folder_)
-        more = {} if self.threads is None else {"engine": Local(self.threads)}
+        more = {"engine": self.make_engine()} if self._engine_is_given else {}
         with Progress(0) as progress:
             model = folder.resume(self.folder_, on_step=progress, **more)
         typer.echo(f"{facts['model']}: {model.verdict_}")
@@ -85,22 +90,25 @@ class Resume(Command):
             typer.echo(f"the fitted model is {place}: softcount.load({str(place)!r})")
 
 
-def replace_option(arguments: list[str], option: str, value: str) -> list[str]:
-    """Return the arguments of a command with another value of an option.
+def replace_option(arguments: list[str], option: str, value: object) -> list[str]:
+    """Return the arguments of a command with another value of an option; None: without it.
 
     >>> replace_option(["tag", "a.txt", "--folder", "x", "-k", "3"], "--folder", "y")
     ['tag', 'a.txt', '-k', '3', '--folder', 'y']
+    >>> replace_option(["tag", "a.txt", "--threads=3", "--", "-b.txt"], "--threads", None)
+    ['tag', 'a.txt', '--', '-b.txt']
     """
     kept: list[str] = []
+    added = [] if value is None else [option, str(value)]
     rest = iter(arguments)
     for argument in rest:
         if argument == "--":
-            return [*kept, option, value, argument, *rest]
+            return [*kept, *added, argument, *rest]
         if argument == option:
             next(rest, None)
         elif not argument.startswith(f"{option}="):
             kept.append(argument)
-    return [*kept, option, value]
+    return [*kept, *added]
 
 
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -178,15 +186,3 @@ def draw_curve(values: list[float], width: int = 60) -> str:
     least, most = min(values), max(values)
     scale = (len(BLOCKS) - 1) / (most - least) if most > least else 0.0
     return "".join(BLOCKS[round((value - least) * scale)] for value in values)
-
-
-def format_seconds(seconds: float) -> str:
-    """Format a duration.
-
-    >>> format_seconds(42.4), format_seconds(7300)
-    ('42 s', '2 h 2 min')
-    """
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"

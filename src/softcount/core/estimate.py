@@ -62,6 +62,7 @@ class Estimate:
     ``items``   number of items
     ``tokens``  number of observations
     ``parts``   bytes by purpose; "data" is allocated before learning starts
+    ``steps``   the most steps that the learner takes, if known
 
     >>> print(Estimate(2_800_000_000, 3.1e9, 1000))
     about 2.8 GB and 3.1e+09 operations a step...
@@ -72,6 +73,7 @@ class Estimate:
     items: int
     tokens: float = 0.0
     parts: Mapping[str, int] = field(default_factory=dict)
+    steps: int | None = None
 
     @property
     def seconds(self) -> float:
@@ -117,7 +119,8 @@ def estimate(model: Model, corpus: Corpus, learner: Learner | None = None) -> Es
     extra = dict(schedule.memory(table_bytes, len(corpus), needed.tokens))
     if learner.m == "draw":
         extra["draws"] = float(learner.n_kept) * learner.n_init * table_bytes
-    return needed.plus(needed.work * (schedule.repeats - 1), **extra)
+    whole = needed.plus(needed.work * (schedule.repeats - 1), **extra)
+    return replace(whole, steps=learner.max_iter)
 
 
 def by_tables(families: Iterable[Family], corpus: Corpus) -> Estimate:

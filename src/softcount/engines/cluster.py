@@ -24,6 +24,7 @@ from typing import Any
 
 from softcount.core.errors import SoftcountError, brief
 from softcount.engines import arithmetic
+from softcount.engines.cloud import Place, find_place
 from softcount.engines.dask_tasks import forget, greet
 from softcount.engines.folder import make_session, remove_session
 from softcount.engines.remote import Shared
@@ -55,7 +56,7 @@ class WaitingWarning(UserWarning):
 class Connection(Shared):
     """A client of a scheduler, and the folder of its sessions."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Place) -> None:
         super().__init__()
         self.folder = folder
         self._numbers = itertools.count()
@@ -113,7 +114,7 @@ class Connection(Shared):
         with suppress(Exception):
             self.client.run(forget, path, wait=False)
 
-    def meet_workers(self, probe: Path, strict: bool, opening: bool = False) -> dict[str, int]:
+    def meet_workers(self, probe: Place, strict: bool, opening: bool = False) -> dict[str, int]:
         """Return usable workers and their numbers of threads, as of a moment ago.
 
         ``opening``  raise an error for workers that cannot be used; later ones are left out
@@ -139,13 +140,13 @@ class Connection(Shared):
         self._looked = time.monotonic()
         return self._workers
 
-    def _meet_aside(self, addresses: list[str], probe: Path, strict: bool) -> None:
+    def _meet_aside(self, addresses: list[str], probe: Place, strict: bool) -> None:
         try:
             self._meet(addresses, probe, strict, opening=False)
         finally:
             self._meeting.difference_update(addresses)
 
-    def _meet(self, addresses: list[str], probe: Path, strict: bool, opening: bool) -> None:
+    def _meet(self, addresses: list[str], probe: Place, strict: bool, opening: bool) -> None:
         """Find out whether workers can be used."""
         try:
             cards = self.client.run(greet, str(probe), workers=addresses, on_error="return")
@@ -177,7 +178,7 @@ class Connection(Shared):
             )
 
 
-def _refuse(card: Any, folder: Path) -> tuple[str, ...]:
+def _refuse(card: Any, folder: Place) -> tuple[str, ...]:
     """Return why a worker cannot be used, and what to do about it; nothing if it can."""
     if isinstance(card, BaseException):
         return (
@@ -193,7 +194,7 @@ def _refuse(card: Any, folder: Path) -> tuple[str, ...]:
     if not card["sees"]:
         return (
             f"does not see the folder {folder}",
-            "give a folder that this process and all workers reach by the same path",
+            "give a folder that this process and all workers reach by the same path, or a URL",
         )
     return ()
 
@@ -201,7 +202,7 @@ def _refuse(card: Any, folder: Path) -> tuple[str, ...]:
 class _Given(Connection):
     """A client that the user opened."""
 
-    def __init__(self, client: Any, folder: Path) -> None:
+    def __init__(self, client: Any, folder: Place) -> None:
         super().__init__(folder)
         self._client = client
 
@@ -215,7 +216,7 @@ class _Given(Connection):
 class _Remote(Connection):
     """A client of ours for a scheduler that somebody else started."""
 
-    def __init__(self, address: str, folder: Path) -> None:
+    def __init__(self, address: str, folder: Place) -> None:
         super().__init__(folder)
         self._address, self._client = address, None
 
@@ -242,7 +243,7 @@ class _Own(Connection):
     them, and let Ctrl-C end them.
     """
 
-    def __init__(self, size: int, folder: Path | None) -> None:
+    def __init__(self, size: int, folder: Place | None) -> None:
         super().__init__(folder or Path())
         self.size, self._wanted = size, folder
         self._client: Any = None
@@ -330,8 +331,8 @@ _of_parents: list[Any] = []
 def connect(given: Any, workers: int | None, folder: str | os.PathLike[str] | None) -> Connection:
     """Return the connection that an engine asks for."""
     _require_distributed()
-    path = None if folder is None else Path(os.path.abspath(folder))
-    if path is not None and not path.is_dir():
+    path = None if folder is None else find_place(folder)
+    if isinstance(path, Path) and not path.is_dir():
         raise SoftcountError(f"the folder {path} of the cluster does not exist", "make it first")
     if given is None:
         key = workers or usable_cpus(), str(path)

@@ -26,9 +26,10 @@ from softcount.core import interrupt
 from softcount.core.errors import SoftcountError, brief
 from softcount.core.records import NotRecordable
 from softcount.core.types import Array, Stats
-from softcount.engines import folder
+from softcount.engines import folder, progress
 from softcount.engines.base import Shard
 from softcount.engines.blocks import cut_blocks, tree_sum
+from softcount.engines.cloud import Place
 from softcount.engines.cluster import LOOK, MOST_SAID, WaitingWarning, connect, disconnect
 from softcount.engines.dask_tasks import Reply, Request, add, do, load
 from softcount.engines.packing import Functions, checksum, is_lazy, pack, plain_params
@@ -62,9 +63,9 @@ class Dask:
     ``address_or_client``  of a scheduler (``"tcp://…:8786"``), or a `distributed.Client`
     ``workers``            number of workers to start on this machine, if there is no address (None:
                            one per usable processor)
-    ``folder``             a folder that this process and all workers see by the same path; each
-                           session makes a folder in it, and removes it at its end. Required with an
-                           address
+    ``folder``             a folder that this process and all workers see by the same path, or the
+                           URL of one that fsspec reaches (``"s3://bucket/folder"``); each session
+                           makes a folder in it, and removes it at its end. Required with an address
     ``strict``             refuse workers whose arithmetic differs from this machine's
     ``patience``           seconds to wait for workers when there are none
     ``memory``             bytes of shards, parameters and states that a worker keeps beside its
@@ -151,6 +152,13 @@ class _Turn:
     running: dict[Any, _Asked] = field(default_factory=dict)
     tries: Counter[int] = field(default_factory=Counter)
     in_full: set[int] = field(default_factory=set)
+    n_done: int = 0
+    """Number of shards whose work is done."""
+
+    def tell(self, position: int, workers: int) -> None:
+        """Tell whoever wants to know that a block is done."""
+        self.n_done += len(self.blocks[position])
+        progress.tell(self.n_done, sum(map(len, self.blocks)), workers)
 
 
 class _Again(Exception):
@@ -168,7 +176,7 @@ class DaskSession(RemoteSession):
         self._sequence_name = "" if self._sequence is None else self._sequence.digest
         self._parcels: dict[int, str] = {}
         """What there is of a shard: "" if it is a file, or else the name of its parcel."""
-        self._packages: set[str] = set()
+        self._modules: set[str] = set()
         """Whose classes the files of shards and states hold."""
         self._homes: dict[int, str] = {}
         """The worker that had a shard last, and may have kept it in memory."""
@@ -176,9 +184,9 @@ class DaskSession(RemoteSession):
         """The parcels that a worker has."""
         self._workers: dict[str, int] = {}
         """Workers, and their numbers of threads, as of a moment ago."""
-        self._pace: dict[str, float] = {}
-        """Seconds per shard, by the name of the function."""
-        self._sizes: dict[str, int] = {}
+        self._pace: dict[tuple[str, str], float] = {}
+        """Seconds per shard, by the name of the function (see `Functions`)."""
+        self._sizes: dict[tuple[str, str], int] = {}
         """Bytes of a sum, by the name of the function."""
         self._params: dict[str, tuple[Array, int, str]] = {}
         """Parameters as they are in files: the array, its checksum, the name of the file."""
@@ -190,48 +198,54 @@ class DaskSession(RemoteSession):
         )
         self._connection.enter()
         self._folder = folder.make_session(self._connection.folder)
+        self._probe = self._folder / folder.OWNER
+        """A file that all workers must see."""
         self._is_open = True
         try:
-            self._connection.meet_workers(self._folder, engine.strict, opening=True)
+            self._connection.meet_workers(self._probe, engine.strict, opening=True)
         except BaseException:
-            self.close()
+            self._end()
             raise
 
     def close(self) -> None:
         if not self._is_open or os.getpid() != self._process:
             return
-        self._is_open = False
         self._connection.forget(str(self._folder))
+        self._end()
+
+    def _end(self) -> None:
+        self._is_open = False
         folder.remove_session(self._folder)
         self._connection.leave()
 
     # states
     def _gather(self, versions: Mapping[int, Version]) -> Mapping[int, Any]:
         return {
-            shard: folder.read(self._state(shard, version), self._packages)
+            shard: folder.read(self._state(shard, version), self._modules)
             for shard, version in versions.items()
         }
 
     def _scatter(self, states: Mapping[int, Any], version: Version) -> None:
         for shard, state in states.items():
-            size, packages = folder.write(self._state(shard, version), state)
-            self._packages |= packages
+            size, modules = folder.write(self._state(shard, version), state)
+            self._modules |= modules
             self.moved[0] += size
 
-    def _state(self, shard: int, version: Version) -> Path:
-        return self._folder / "states" / str(version) / str(shard)
+    def _state(self, shard: int, version: Version) -> Place:
+        return self._folder / f"states/{version}/{shard}"
 
     def _drop_dead(self) -> None:
         """Remove the states that nobody will ask for again."""
         for shard, version in self._take_dead():
             path = self._state(shard, version)
             path.unlink(missing_ok=True)
-            with suppress(OSError):  # there are states of other shards
-                path.parent.rmdir()
+            if isinstance(path, Path):
+                with suppress(OSError):  # there are states of other shards
+                    path.parent.rmdir()
 
     # work
     def _total(self, call: Call, which: Sequence[int]) -> Stats:
-        name = call.function.__name__
+        name = self._functions.name(call.function)
         blocks = cut_blocks(which, lambda shard: None, self._block_size(name, len(which)))
         with self._turn(call, blocks) as turn:
             tables = sum(array.nbytes for array, _, _ in self._params.values())
@@ -276,7 +290,7 @@ class DaskSession(RemoteSession):
             if known is None or known[0] is not array or known[1] != total:
                 self._n_files += 1
                 known = array, total, str(self._n_files)
-                path = self._folder / "params" / known[2]
+                path = self._folder / f"params/{known[2]}"
                 self.moved[0] += folder.write(path, array)[0]
                 self._param_files.add(known[2])
             self._params[name] = known
@@ -288,10 +302,10 @@ class DaskSession(RemoteSession):
         for turn in self._turns:
             needed.update(turn.params.values(), (turn.against or {}).values())
         for file in self._param_files - needed:
-            (self._folder / "params" / file).unlink(missing_ok=True)
+            (self._folder / f"params/{file}").unlink(missing_ok=True)
         self._param_files &= needed
 
-    def _block_size(self, name: str, n: int) -> int:
+    def _block_size(self, name: tuple[str, str], n: int) -> int:
         """Return the largest number of shards in a block; a power of two."""
         if self.largest_block is not None:
             return self.largest_block
@@ -309,9 +323,8 @@ class DaskSession(RemoteSession):
                 reply.error.add_note(f"In a worker process:\n{reply.trace}")
             raise reply.error
         assert reply.value is not None
-        name = turn.call.function.__name__
         if turn.call.adds:
-            self._sizes[name] = reply.value.size
+            self._sizes[self._functions.name(turn.call.function)] = reply.value.size
         self.moved[1] += reply.value.size
         return load(reply.value)
 
@@ -353,12 +366,14 @@ class DaskSession(RemoteSession):
                     if lost:
                         raise _Again
                     finished[asked.position] = future, asked.address
+                    turn.tell(asked.position, len(workers))
                     continue
                 if lost or not self._accept(turn, asked, result):
                     self._count_try(turn, asked.position, result if lost else None)
                     waiting[""].appendleft(asked.position)
                     continue
                 finished[asked.position] = result
+                turn.tell(asked.position, len(workers))
                 if result.error is not None:  # what comes after it is not wanted
                     n = min(n, asked.position + 1)
                     for positions in waiting.values():
@@ -413,7 +428,7 @@ class DaskSession(RemoteSession):
             sequence=self._sequence_name,
             reads=tuple(self._versions.get(shard) for shard in block),
             writes=call.writes,
-            packages=tuple(self._packages),
+            modules=tuple(self._modules),
             memory=self._engine.memory,
             parcels=parcels,
         )
@@ -426,11 +441,11 @@ class DaskSession(RemoteSession):
             return ""
         if shard not in self._parcels:
             item = self.shards[shard]
-            path = self._folder / "shards" / str(shard)
+            path = self._folder / f"shards/{shard}"
             try:
-                size, packages = folder.write(path, item)
+                size, modules = folder.write(path, item)
                 self._parcels[shard] = ""
-                self._packages |= packages
+                self._modules |= modules
                 self.moved[0] += size
             except NotRecordable:
                 self._parcels[shard] = pack(item, "a shard").digest
@@ -444,7 +459,8 @@ class DaskSession(RemoteSession):
             return False
         self._note(turn, reply)
         self._note_home(turn, asked.position, reply.where)
-        self._pace[turn.call.function.__name__] = reply.seconds / len(turn.blocks[asked.position])
+        name = self._functions.name(turn.call.function)
+        self._pace[name] = reply.seconds / len(turn.blocks[asked.position])
         return True
 
     def _count_try(self, turn: _Turn, position: int, error: Exception | None) -> None:
@@ -462,7 +478,7 @@ class DaskSession(RemoteSession):
 
     def _note(self, turn: _Turn, reply: Reply) -> None:
         """Note which shards have new states."""
-        self._packages |= reply.packages
+        self._modules |= reply.modules
         for shard in reply.wrote:
             assert turn.call.writes is not None
             self._left(shard, turn.call.writes)
@@ -507,21 +523,22 @@ class DaskSession(RemoteSession):
             raise _Again
         self._note(turn, reply)
         n = sum(map(len, turn.blocks))
-        self._pace[turn.call.function.__name__] = reply.seconds / n
+        self._pace[self._functions.name(turn.call.function)] = reply.seconds / n
         return cast(Stats, self._take(turn, reply))
 
     # workers
     def _find_workers(self) -> dict[str, int]:
         """Return the workers and their numbers of threads; wait until there are some."""
         began, told = time.monotonic(), False
-        while not (workers := self._connection.meet_workers(self._folder, self._engine.strict)):
+        while not (workers := self._connection.meet_workers(self._probe, self._engine.strict)):
             waited = time.monotonic() - began
             where = f"the cluster at {self._connection.address}"
             if waited > self._engine.patience:
                 raise SoftcountError(
                     f"{where} has had no workers for {waited:.0f} seconds",
-                    "start some, or wait longer: Dask(…, patience=3600)",
+                    "start some by `dask worker ADDRESS`, or wait longer: Dask(…, patience=3600)",
                 )
+            progress.tell(0, len(self), 0)
             if waited > 2 * LOOK and not told:
                 told = True
                 most = self._engine.patience

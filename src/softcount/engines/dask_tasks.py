@@ -7,13 +7,11 @@ that it lacks them.
 
 from __future__ import annotations
 
-import os
 import threading
 import traceback
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -24,6 +22,7 @@ from softcount.core.records import NotRecordable
 from softcount.core.types import EStep
 from softcount.engines import arithmetic, folder
 from softcount.engines.blocks import add_up
+from softcount.engines.cloud import find_place
 from softcount.engines.packing import Packed, find_method, pack, sendable
 from softcount.engines.remote import Block, Version
 from softcount.kernels.threads import single_threaded
@@ -41,7 +40,7 @@ class Request:
     ``shards``    the name of each shard's parcel; "" if it is a file, or in the sequence
     ``sequence``  the name of the parcel of a sequence that makes all shards; or ""
     ``reads``     the version of each shard's state, or None
-    ``packages``  whose classes the files may hold
+    ``modules``   whose classes the files may hold
     ``memory``    bytes that the worker may keep
     """
 
@@ -56,7 +55,7 @@ class Request:
     sequence: str
     reads: tuple[Version | None, ...]
     writes: Version | None
-    packages: tuple[str, ...]
+    modules: tuple[str, ...]
     memory: int
     parcels: Mapping[str, Packed]
 
@@ -67,7 +66,7 @@ class Reply:
 
     ``where``    the address of the worker
     ``wrote``    the shards that have new states
-    ``packages`` whose classes the files of these states hold
+    ``modules``  whose classes the files of these states hold
     ``lacks``    names of parcels that must come along
     ``seconds``  how long the work took
     """
@@ -77,7 +76,7 @@ class Reply:
     trace: str = ""
     where: str = ""
     wrote: tuple[int, ...] = ()
-    packages: frozenset[str] = frozenset()
+    modules: frozenset[str] = frozenset()
     lacks: tuple[str, ...] = ()
     seconds: float = 0.0
 
@@ -150,28 +149,27 @@ def do(request: Request) -> Reply:
     except BaseException as error:
         reply = Reply(error=sendable(error), trace=traceback.format_exc())
     seconds = perf_counter() - began
-    packages = frozenset[str]().union(*wrote.values())
+    modules = frozenset[str]().union(*wrote.values())
     from distributed import get_worker  # it is there: this is a worker
 
     where = get_worker().address
-    return replace(reply, where=where, wrote=tuple(wrote), packages=packages, seconds=seconds)
+    return replace(reply, where=where, wrote=tuple(wrote), modules=modules, seconds=seconds)
 
 
 def _work(request: Request, wrote: dict[int, set[str]]) -> Any:
-    """Do the work, and note the shards whose states it wrote, with their classes' packages."""
+    """Do the work, and note the shards whose states it wrote, with their classes' modules."""
     names = {request.function[0], *request.shards, request.sequence} - {""}
     parcels = _find_parcels(request, names)
     sent = parcels[request.function[0]]
-    packages = (folder.package(type(sent)), *request.packages)
-    root, most = Path(request.folder), request.memory
+    root, most = find_place(request.folder), request.memory
 
-    def read(*name: str) -> Any:
+    def read(name: str) -> Any:
         """Read a file, unless it is here already; None stands for no value at all in a cache."""
-        path = root.joinpath(*name)
+        path = root / name
         value = _cache.find(str(path))
         if value is None:
-            value = folder.read(path, packages)
-            _cache.put(str(path), value, path.stat().st_size, most)
+            value, size = folder.read_sized(path, request.modules)
+            _cache.put(str(path), value, size, most)
         return value
 
     def shard(number: int, parcel: str) -> Any:
@@ -179,14 +177,14 @@ def _work(request: Request, wrote: dict[int, set[str]]) -> Any:
             return parcels[parcel]
         if request.sequence:
             return parcels[request.sequence][number]
-        return read("shards", str(number))
+        return read(f"shards/{number}")
 
     def state(number: int, version: Version | None) -> Any:
-        return None if version is None else read("states", str(version), str(number))
+        return None if version is None else read(f"states/{version}/{number}")
 
     def keep(number: int, new: Any) -> None:
         assert request.writes is not None
-        path = root / "states" / str(request.writes) / str(number)
+        path = root / f"states/{request.writes}/{number}"
         try:
             size, own = folder.write(path, new)
         except NotRecordable as error:
@@ -199,15 +197,15 @@ def _work(request: Request, wrote: dict[int, set[str]]) -> Any:
         _cache.put(str(path), new, size, most)
         old = reads[number]
         if old is not None:
-            _cache.drop(str(root / "states" / str(old) / str(number)))
+            _cache.drop(str(root / f"states/{old}/{number}"))
         wrote[number] = own
 
     reads = dict(zip(request.block, request.reads, strict=True))
     function = find_method(sent, request.function[1])
-    params = {name: read("params", file) for name, file in request.params.items()}
+    params = {name: read(f"params/{file}") for name, file in request.params.items()}
     how = request.how
     if request.against is not None:
-        against = {name: read("params", file) for name, file in request.against.items()}
+        against = {name: read(f"params/{file}") for name, file in request.against.items()}
         how = replace(how, against=against)
     if not request.adds and request.writes is None:
         ((number, parcel),) = zip(request.block, request.shards, strict=True)
@@ -247,7 +245,7 @@ def add(left: Reply, right: Reply) -> Reply:
     both = replace(
         left,
         wrote=left.wrote + right.wrote,
-        packages=left.packages | right.packages,
+        modules=left.modules | right.modules,
         lacks=left.lacks + right.lacks,
         seconds=left.seconds + right.seconds,
         error=left.error or right.error,
@@ -265,7 +263,7 @@ def greet(path: str) -> dict[str, Any]:
     return {
         "versions": arithmetic.versions(),
         "arithmetic": arithmetic.fingerprint(),
-        "sees": os.path.exists(path),
+        "sees": find_place(path).exists(),
     }
 
 

@@ -1,8 +1,8 @@
 """Files of a session that several machines share: shards, parameters of a step, states of shards.
 
-A file holds a record (`softcount.core.records`), and is written aside and renamed: who finds its
-name finds all of it. Arrays keep the order of their axes in memory, on which sums may depend.
-Nothing here outlives its session, so nothing is synced to disk.
+A file holds a record (`softcount.core.records`), and is written aside and renamed, or put into
+object storage: who finds its name finds all of it. Arrays keep the order of their axes in memory,
+on which sums may depend. Nothing here outlives its session, so nothing is synced to disk.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from typing import Any, BinaryIO
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import load, save, save_file
 
 from softcount.core import records
 from softcount.core.errors import StoreError
+from softcount.engines.cloud import CloudPath, Place
 from softcount.engines.packing import memory_order
 from softcount.text.disk import ShardsOnAccess
 
@@ -37,11 +38,13 @@ except ImportError:  # no such locks on this system: folders of ended sessions s
 KEY = "softcount session"
 SESSION = "softcount-session-"
 OWNER = "owner.json"
-BROKEN = (SafetensorError, KeyError, ValueError, TypeError, AttributeError)
+BROKEN = (SafetensorError, KeyError, ValueError, TypeError, AttributeError, RecursionError)
+HEAD = 8
+"""Bytes of a file of safetensors that say how long its header is."""
 
 
-def write(path: Path, value: Any) -> tuple[int, set[str]]:
-    """Write a value; return its size in bytes and the names of the packages of its classes.
+def write(path: Place, value: Any) -> tuple[int, set[str]]:
+    """Write a value; return its size in bytes and the names of the modules of its classes.
 
     Raises `NotRecordable` if it has no form as a record, and then writes nothing.
     """
@@ -52,6 +55,11 @@ def write(path: Path, value: Any) -> tuple[int, set[str]]:
         if axes != sorted(axes):
             order[name] = np.argsort(axes).tolist()
     facts = {KEY: json.dumps({"structure": structure, "order": order})}
+    modules = set(_modules(structure))
+    if isinstance(path, CloudPath):
+        content = save(arrays, facts)
+        path.write_bytes(content)
+        return len(content), modules
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -66,62 +74,72 @@ def write(path: Path, value: Any) -> tuple[int, set[str]]:
             f"cannot write {path}: {error}",
             "the folder of a cluster must have room, and every worker must be able to write to it",
         ) from error
-    return size, set(_packages(structure))
+    return size, modules
 
 
-def read(path: Path, packages: Collection[str] = ()) -> Any:
+def read(path: Place, modules: Collection[str] = ()) -> Any:
     """Read a value that `write` wrote.
 
-    ``packages``  names of packages whose dataclasses may be made, besides softcount
+    ``modules``  names of modules whose dataclasses may be made, besides softcount's
     """
+    return read_sized(path, modules)[0]
+
+
+def read_sized(path: Place, modules: Collection[str] = ()) -> tuple[Any, int]:
+    """Read a value that `write` wrote; return it with the size of its file in bytes."""
     try:
-        with safe_open(path, framework="numpy") as file:
-            facts = json.loads(file.metadata()[KEY])
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        if isinstance(path, CloudPath):
+            content = path.read_bytes()
+            size, arrays = len(content), load(content)
+            end = HEAD + int.from_bytes(content[:HEAD], "little")
+            metadata = json.loads(content[HEAD:end])["__metadata__"]
+        else:
+            size = path.stat().st_size
+            with safe_open(path, framework="numpy") as file:
+                metadata = file.metadata()
+                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        facts = json.loads(metadata[KEY])
         for name, axes in facts["order"].items():
             arrays[name] = arrays[name].transpose(axes)
-        return records.unpack(facts["structure"], arrays, _Modules(packages))
+        return records.unpack(facts["structure"], arrays, _Modules(modules)), size
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
     except BROKEN as error:
         raise StoreError(f"{path} is damaged: {error}") from error
 
 
-def package(cls: type) -> str:
-    """Return the name of the package, or module, that a class is found by."""
-    return cls.__module__.partition(".")[0]
-
-
-def _packages(structure: Any) -> Iterator[str]:
-    """Yield the packages of all classes in the structure of a record."""
+def _modules(structure: Any) -> Iterator[str]:
+    """Yield the modules of all classes in the structure of a record, but softcount's."""
     if isinstance(structure, list):
         for each in structure:
-            yield from _packages(each)
+            yield from _modules(each)
     elif isinstance(structure, dict):
         for key, each in structure.items():
             if key in ("record", "enum"):
-                yield each.partition(":")[0].partition(".")[0]
+                module = each.partition(":")[0]
+                if module.partition(".")[0] != records.PACKAGE:
+                    yield module
             else:
-                yield from _packages(each)
+                yield from _modules(each)
 
 
 class _Modules(Collection[str]):
-    """The modules of some packages; they are imported when they are asked for."""
+    """Modules that are imported when they are asked for."""
 
-    def __init__(self, packages: Collection[str]) -> None:
-        self.packages = packages
+    def __init__(self, names: Collection[str]) -> None:
+        self.names = names
 
     def __contains__(self, name: object) -> bool:
-        if str(name).partition(".")[0] not in self.packages:
+        if name not in self.names:
             return False
         import_module(str(name))
         return True
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.packages)
+        return iter(self.names)
 
     def __len__(self) -> int:
-        return len(self.packages)
+        return len(self.names)
 
 
 # Values that are put aside, in memory or in files
@@ -179,14 +197,14 @@ class Scratch:
             yield self.read(number)
             self._file(number).unlink()
 
-    def _file(self, number: int) -> Path:
+    def _file(self, number: int) -> Place:
         return self.path / f"{number}.safetensors"
 
 
 Shelf = Kept | Scratch
 
 
-def _remove_own(path: Path, process: int) -> None:
+def _remove_own(path: Place, process: int) -> None:
     if os.getpid() == process:  # not in a fork
         remove_session(path)
 
@@ -196,16 +214,24 @@ def _remove_own(path: Path, process: int) -> None:
 _locks: dict[Path, BinaryIO] = {}
 
 
-def make_session(where: Path) -> Path:
-    """Make a folder for a session; remove those whose owners, on this machine, are no more."""
+def make_session(where: Place) -> Place:
+    """Make a folder for a session; remove those whose owners, on this machine, are no more.
+
+    In object storage, which has no locks, those of sessions that were killed stay.
+    """
+    name = f"{SESSION}{secrets.token_hex(8)}"
+    owner = json.dumps({"host": platform.node(), "process": os.getpid()}).encode()
+    if isinstance(where, CloudPath):
+        (where / name / OWNER).write_bytes(owner)
+        return where / name
     for path in where.glob(f"{SESSION}*"):
         if _is_abandoned(path / OWNER):
             shutil.rmtree(path, ignore_errors=True)
-    path = where / f"{SESSION}{secrets.token_hex(8)}"
+    path = where / name
     try:
         path.mkdir()
         _locks[path] = file = (path / OWNER).open("w+b")
-        file.write(json.dumps({"host": platform.node(), "process": os.getpid()}).encode())
+        file.write(owner)
         file.flush()
     except OSError as error:
         raise StoreError(
@@ -231,8 +257,11 @@ def _is_abandoned(owner: Path) -> bool:
         return False
 
 
-def remove_session(path: Path) -> None:
+def remove_session(path: Place) -> None:
     """Remove a session's folder, and what a worker wrote into it in the meantime."""
+    if isinstance(path, CloudPath):
+        path.remove()
+        return
     for _ in range(2):
         shutil.rmtree(path, ignore_errors=True)
     lock = _locks.pop(path, None)

@@ -33,6 +33,7 @@ from typing import Any, NoReturn, cast
 from softcount.core import interrupt
 from softcount.core.errors import SoftcountError, brief
 from softcount.core.types import Array, Stats
+from softcount.engines import progress
 from softcount.engines.base import Session, Shard
 from softcount.engines.blocks import cut_blocks
 from softcount.engines.local import Local
@@ -303,7 +304,7 @@ class ProcessSession(RemoteSession):
         window = n if self._owned else 2 * AHEAD * self._n_workers
         done: SimpleQueue[Future[Answer]] = SimpleQueue()
         answers: dict[int, Answer] = {}
-        turned = 0
+        turned = n_done = 0
         while turned < n:
             if turned in answers:
                 answer = answers.pop(turned)
@@ -333,6 +334,8 @@ class ProcessSession(RemoteSession):
                 (own[worker.number] if self._owned else everybodys).appendleft(position)
                 continue
             self._note(turn.call, worker, answer)
+            n_done += len(turn.blocks[position])
+            progress.tell(n_done, sum(map(len, turn.blocks)), self._n_workers)
             if answer.error is not None:  # what comes after it is not wanted any more
                 n = min(n, position + 1)
                 for waiting in (*own.values(), everybodys):

@@ -20,12 +20,12 @@ from softcount.cli.frame import Action, Command, LearningCommand, if_given, load
 from softcount.cli.options import (
     OTHER_LEARNERS,
     Argument,
+    EngineOptions,
     Input,
     LearnerOptions,
     Learning,
     Model,
     Output,
-    ThreadsOption,
     read_learner_name,
 )
 from softcount.cli.reading import name_source, read_lines, read_pieces, read_text, stream_text
@@ -784,7 +784,7 @@ PRUNING_SAMPLE = 100
 """Number of sentences parsed with and without pruning, to measure the loss."""
 
 
-class Parse(Command):
+class Parse(EngineOptions, Command):
     """Parse sentences with a saved grammar.
 
     Prints the tree of every sentence in Penn brackets: exactly one output line for each input line,
@@ -835,7 +835,6 @@ class Parse(Command):
             most=0.5,
         ),
     ] = 0.0
-    threads: ThreadsOption = None
     k_best: Annotated[
         int | None,
         Output(
@@ -916,10 +915,8 @@ class Parse(Command):
                 yield piece.select(slice(first, first + BATCH))
 
     def _restore(self, kind: type[PCFG], stored: Stored) -> PCFG:
-        from softcount.engines import Local
-
         given = {"prune": self.prune} if self.prune else {}  # else the model's own setting holds
-        model = kind.restore(stored, engine=Local(self.threads), **given)
+        model = kind.restore(stored, engine=self.make_engine(), **given)
         if self.prune and model.rules is None:
             raise LearnerError(
                 f"--prune {self.prune:g} is for rule-based grammars, but {self.model} holds a "

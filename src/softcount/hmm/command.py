@@ -15,6 +15,7 @@ import typer
 from softcount.cli.answers import list_lines, name_file, print_text
 from softcount.cli.frame import LearningCommand
 from softcount.cli.options import (
+    ENGINE_OPTIONS,
     OTHER_LEARNERS,
     AnswerOptions,
     Argument,
@@ -139,7 +140,7 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
     softcount tag --load tags.softcount test.conllu --gold test.conllu > tagged.conllu
     """
 
-    with_load = ("threads",)
+    with_load = ENGINE_OPTIONS
     declared = HMMParameters
     takes: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "n_components": ("-k", "--n-components"),
@@ -366,9 +367,7 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
             raise
 
     def restore(self, kind: type[HMM], stored: Stored) -> HMM:
-        from softcount.engines import Local
-
-        return kind.restore(stored, engine=Local(self.threads))
+        return kind.restore(stored, engine=self.make_engine())
 
     # predicting
     def answer_stream(self, model: HMM) -> bool:

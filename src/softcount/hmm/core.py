@@ -18,6 +18,7 @@ from softcount.core.types import (
     Counts,
     EStep,
     FloatArray,
+    IntArray,
     Params,
     Stats,
 )
@@ -87,6 +88,42 @@ class HMMCore(Model):
             offsets = sums[shard.indptr[1:]] - sums[shard.indptr[:-1]]
         emissions = TokenEmissions(table, shard.rows, shard.sets)
         return Trellis(shard, self.make_chain(params), emissions, offsets, self.dtype, threads)
+
+    # predictions, which `softcount.core.estimator.Estimator._map` computes for each shard: states,
+    # and log p of each sentence, (sentences,), which is −inf if it is impossible
+    def best_paths(
+        self, params: Params, shard: SentenceShard, how: EStep, local: Any = None
+    ) -> tuple[IntArray, FloatArray]:
+        """Return the most probable state sequences, (tokens,)."""
+        (path,), logs = self.make_trellis(params, shard, how.threads).find_best_paths()
+        return path, logs
+
+    def best_states(
+        self, params: Params, shard: SentenceShard, how: EStep, local: Any = None
+    ) -> tuple[IntArray, FloatArray]:
+        """Return the most probable state of each token, (tokens,)."""
+        posteriors, logs = self.posteriors(params, shard, how)
+        return posteriors.argmax(axis=1), logs
+
+    def posteriors(
+        self, params: Params, shard: SentenceShard, how: EStep, local: Any = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the posterior of each token's state, (tokens, states)."""
+        counts = self.make_trellis(params, shard, how.threads).expect(per_token=True)
+        return counts.posteriors, counts.log_likelihoods
+
+    def draw_paths(
+        self, params: Params, shard: SentenceShard, how: EStep, local: Any = None
+    ) -> tuple[IntArray, FloatArray]:
+        """Draw state sequences from the posterior, (samples, tokens)."""
+        return self.make_trellis(params, shard, how.threads).draw_paths(how.stream, how.samples)
+
+    def log_likelihoods(
+        self, params: Params, shard: SentenceShard, how: EStep, local: Any = None
+    ) -> FloatArray:
+        """Return log p of each sentence."""
+        trellis = self.make_trellis(params, shard, how.threads)
+        return trellis.log_likelihoods() + trellis.offsets
 
     # interface of the learning loop
     def estimate(self, corpus: SentenceCorpus) -> Estimate:

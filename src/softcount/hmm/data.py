@@ -353,6 +353,22 @@ class SentenceCorpus:
         return f"sentence {number}" if self.name_of is None else str(self.name_of(number))
 
 
+@dataclass(frozen=True)
+class Uncut:
+    """A corpus of sentences in a single shard, however many they are."""
+
+    corpus: SentenceCorpus
+
+    def __len__(self) -> int:
+        return len(self.corpus)
+
+    def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[SentenceShard]:
+        return [self.corpus.everything]
+
+    def name(self, number: int) -> str:
+        return self.corpus.name(number)
+
+
 def sentence_weights(
     given: Any, n: int, most: float = MAX_WEIGHT, least: float = MIN_WEIGHT
 ) -> FloatArray:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Self, Unpack, cast
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Self, TypeVar, Unpack, cast
 
 import numpy as np
 
@@ -39,6 +39,7 @@ from softcount.hmm.data import (
     SentenceShard,
     TagConstraints,
     TagSupervision,
+    Uncut,
     sentence_weights,
 )
 from softcount.hmm.emissions import (
@@ -49,12 +50,13 @@ from softcount.hmm.emissions import (
     WordFeatures,
     estimate_unseen,
 )
-from softcount.hmm.forward_backward import Trellis
 from softcount.hmm.impossible import FewestEvents, make_context_chain
 from softcount.hmm.parameters import GaussianHMMParameters, HMMParameters, MarkovParameters
 from softcount.mixture.data import Points
 from softcount.text.tagged import Tagged
 from softcount.text.vocabulary import Vocabulary
+
+T = TypeVar("T")
 
 DECODERS = ("viterbi", "posterior")
 RESCUED = (
@@ -177,15 +179,8 @@ class MarkovModel(MarkovParameters, Estimator):
             raise LearnerError(f"method={brief(method)} is unknown", f"choose {DECODERS}")
         self._require_fit()
         corpus = self._read(sentences, tags)
-
-        def infer(trellis: Trellis) -> tuple[IntArray, FloatArray]:
-            if method == "posterior":
-                counts = trellis.expect(per_token=True)
-                return counts.posteriors.argmax(axis=1), counts.log_likelihoods
-            (path,), logs = trellis.find_best_paths()
-            return path, logs
-
-        paths, logs = zip(*map(infer, self._trellises(corpus)), strict=True)
+        decode = self.core_.best_states if method == "posterior" else self.core_.best_paths
+        paths, logs = zip(*self._each(decode, corpus), strict=True)
         states = np.concatenate(paths)
         for _, at, rescue in self._rescue(corpus, np.concatenate(logs)):
             states[at] = (
@@ -202,32 +197,32 @@ class MarkovModel(MarkovParameters, Estimator):
         """
         self._require_fit()
         corpus = self._read(sentences, tags)
+        parts, logs = zip(*self._each(self.core_.posteriors, corpus), strict=True)
         tables: list[FloatArray] = []
-        logs = []
-        for trellis in self._trellises(corpus):
-            counts = trellis.expect(per_token=True)
-            tables += np.split(counts.posteriors, trellis.shard.indptr[1:-1])
-            logs.append(counts.log_likelihoods)
+        for posteriors, log in zip(parts, logs, strict=True):
+            ends = corpus.indptr[len(tables) : len(tables) + len(log) + 1]
+            tables += np.split(posteriors, ends[1:-1] - ends[0])
         for number, _, rescue in self._rescue(corpus, np.concatenate(logs)):
             tables[number][...] = rescue.posteriors()
         return tables
 
-    def _make_trellis(self, shard: SentenceShard) -> Trellis:
-        return self.core_.make_trellis(self.raw_params_, shard, self._threads)
+    def _each(
+        self, function: Callable[..., T], corpus: SentenceCorpus, how: EStep | None = None
+    ) -> Iterator[T]:
+        """Yield what a method of the core returns for each shard, if cuts cannot change a bit.
 
-    def _trellises(self, corpus: SentenceCorpus) -> Iterator[Trellis]:
-        """Make trellises of a corpus: one for each shard, if that cannot change a bit.
-
-        It could where vectors are multiplied by large matrices, where overflow in float32 decides
-        how to compute, and where a pack of sentences may be cut into segments. Then: one for all.
+        They could where vectors are multiplied by large matrices, where overflow in float32 decides
+        how to compute, and where a pack of sentences may be cut into segments. Then there is one
+        shard.
         """
         is_exact = (
             corpus.everything.observed.ndim == 1
             and self.core_.dtype == np.float64
             and self.core_.n_states * ROWS <= forward_backward.SEGMENT
         )
-        shards = corpus.shards() if is_exact else [corpus.everything]
-        yield from map(self._make_trellis, shards)
+        if not len(corpus):
+            return iter([function(self.raw_params_, corpus.everything, how or EStep())])
+        return self._map(function, corpus if is_exact else Uncut(corpus), how)
 
     def posterior_sample(
         self, sentences: Any, n: int = 1, random_state: Any = 0, *, tags: Any = None
@@ -241,8 +236,8 @@ class MarkovModel(MarkovParameters, Estimator):
         self._require_fit()
         corpus = self._read(sentences, tags)
         stream = int(generator(random_state).integers(2**63))
-        drawn = (trellis.draw_paths(stream, n) for trellis in self._trellises(corpus))
-        parts, logs = zip(*drawn, strict=True)
+        how = EStep(stream=stream, samples=n)
+        parts, logs = zip(*self._each(self.core_.draw_paths, corpus, how), strict=True)
         paths = np.concatenate(parts, axis=1)
         for number, at, rescue in self._rescue(corpus, np.concatenate(logs)):
             rng = np.random.default_rng([stream, number])
@@ -279,8 +274,8 @@ class MarkovModel(MarkovParameters, Estimator):
     def score_samples(self, sentences: Any, *, tags: Any = None) -> FloatArray:
         """Compute log p of each sentence (jointly with its tags, if given); may be −inf."""
         self._require_fit()
-        trellises = self._trellises(self._read(sentences, tags))
-        return np.concatenate([one.log_likelihoods() + one.offsets for one in trellises])
+        corpus = self._read(sentences, tags)
+        return np.concatenate([*self._each(self.core_.log_likelihoods, corpus)])
 
     def score(self, sentences: Any, y: Any = None) -> float:
         """Compute the mean log p per sentence; ``y`` is ignored (see `evaluate.tag_scores`)."""
@@ -498,7 +493,7 @@ class HMM(store.SaveableTables, HMMParameters, MarkovModel):
         if isinstance(words, str):
             raise DataError(f"words={brief(words)} is a single string", "give a list of words")
         shard = self._read([list(words)]).everything
-        emissions = self._make_trellis(shard).emissions
+        emissions = self.core_.make_trellis(self.raw_params_, shard, self._threads).emissions
         return emissions.table[shard.rows, : self.core_.n_states].T.astype(float)
 
     def top_words(self, n: int = 10, with_proba: bool = False) -> list[Any]:
@@ -548,7 +543,7 @@ class HMM(store.SaveableTables, HMMParameters, MarkovModel):
         """
         self._require_fit()
         corpus = self._read(sentences)
-        logs = np.concatenate([one.log_likelihoods() for one in self._trellises(corpus)])
+        logs = np.concatenate([*self._each(self.core_.log_likelihoods, corpus)])
         return float(np.exp(-logs.sum() / max(corpus.everything.n_tokens, 1)))
 
     def generate(
