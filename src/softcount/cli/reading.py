@@ -180,11 +180,13 @@ class Lines:
     ``texts``  every line, unchanged
     ``items``  the input of a model: texts, or an array of points
     ``where``  the line index of each item
+    ``on_disk``  whether the items are a corpus on disk, of which ``texts`` are the lines' names
     """
 
     texts: Sequence[str]
     items: Any
     where: Sequence[int]
+    on_disk: bool = False
 
     def require_lines(self, path: str) -> None:
         """Raise if there is nothing to learn from."""
@@ -197,6 +199,29 @@ def read_texts(path: str) -> Lines:
     """Read every line of a file as a document; blank lines are empty documents."""
     texts = [text for _, text in read_lines(path)]
     return Lines(texts, texts, range(len(texts)))
+
+
+class ItemNames(Sequence[str]):
+    """The names of the items of a corpus on disk, made on demand."""
+
+    def __init__(self, corpus: Any) -> None:
+        self._corpus = corpus
+
+    def __len__(self) -> int:
+        return len(self._corpus)
+
+    def __getitem__(self, number: Any) -> Any:
+        return self._corpus.name(number)
+
+
+def open_items(path: str, kind: str) -> Lines | None:
+    """Open the corpus of documents or vectors in a folder; None if it is not a folder."""
+    corpus = open_folder(path, kind)
+    if corpus is None:
+        return None
+    # documents may be in another order than the lines that they were built from
+    where = corpus.origin if kind == "documents" else range(len(corpus))
+    return Lines(ItemNames(corpus), corpus, where, on_disk=True)
 
 
 def read_labelled(path: str) -> tuple[list[str], list[str]]:
@@ -326,6 +351,15 @@ class SentenceText:
     def __len__(self) -> int:
         return len(self.sequences)
 
+    def parts(self) -> Iterator[SentenceText]:
+        """Yield the sentences some thousand at a time, each part in memory; CoNLL-U as a whole."""
+        from softcount.text.corpora import PART, in_parts
+
+        if self.conllu is not None or len(self) <= PART:
+            yield self
+        else:
+            yield from map(SentenceText, in_parts(self.sequences))
+
     def line(self, n: int) -> int:
         """Return the line number, from 1, of the first word of a sentence in its file."""
         numbers = self.sequences.numbers
@@ -385,10 +419,13 @@ def stream_text(path: str, form: str | None) -> Iterator[SentenceText]:
 
 
 def read_tags(path: str, column: str | None, separator: str) -> Tagged:
-    """Read tagged sentences, from lines of word/TAG or from CoNLL-U."""
+    """Read tagged sentences, from lines of word/TAG or from CoNLL-U, or open those on disk."""
     from softcount.text import conllu, tagged
     from softcount.text.lines import strip_mark
 
+    corpus: Tagged | None = open_folder(path, "tagged")
+    if corpus is not None:
+        return corpus
     form, pieces = open_sentences(path, None)
     if form == "conllu":
         return conllu.from_pieces(pieces, name_source(path)).tagged(column or "upos")
