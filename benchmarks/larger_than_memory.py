@@ -329,7 +329,9 @@ def main() -> None:
     print(
         "| model | corpus, GB | from disk: peak GB (before the fit) | a second and step |", end=""
     )
-    print(" in memory: peak GB (before the fit) | a second and step | of the data | disk / memory |")
+    print(
+        " in memory: peak GB (before the fit) | a second and step | of the data | disk / memory |"
+    )
     print("|---" * 8 + "|", flush=True)
     found = {}
     with tempfile.TemporaryDirectory() as temporary:

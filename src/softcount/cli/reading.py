@@ -31,9 +31,7 @@ SEPARATOR = "|||"
 UNKNOWN = ("", "-1")
 """Spellings of an unknown class."""
 STDIN = "standard input"
-READ_CORPORA = (
-    "corpora on disk are read by cluster, topics, align, tag, grammar, parse, story and annotators"
-)
+READ_CORPORA = "corpora on disk are read by cluster, topics, align, tag, grammar, parse and story"
 CONLLU_TABS = 5
 """A line of CoNLL-U has nine tabs; one with at least this many is taken for CoNLL-U, perhaps
 damaged, rather than for plain text."""

@@ -110,7 +110,6 @@ class TaggedSentences:
     impossible: Sequence[int] = ()
 
 
-
 class TagsFound(NamedTuple):
     """A model, its predictions, and the overview to print.
 
@@ -544,7 +543,6 @@ def remark_on_dictionary(model: HMM, text: SentenceText) -> str:
     dictionary, words = model._tags.dictionary, text.sequences
     if dictionary is None or not len(words.tokens):
         return ""
-    import numpy as np
 
     counts, types = words.count_words(), words.words
     if model.lowercase:
