@@ -136,7 +136,10 @@ class Align(LearnerOptions, LearningCommand):
     # sentence pairs
     file: Annotated[
         str | None,
-        Argument("Lines 'source ||| target', plain or .gz; - or no FILE: read stdin."),
+        Argument(
+            "Lines 'source ||| target', plain or .gz; - or no FILE: read stdin. Or a corpus of "
+            "pairs on disk."
+        ),
     ] = None
     corpus: Annotated[str | None, Input("The same as the argument FILE.", "-i", "--input")] = None
     source: SourceFile = None

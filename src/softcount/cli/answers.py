@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -208,6 +206,8 @@ class Spool:
     """
 
     def __init__(self) -> None:
+        import tempfile  # it takes a while
+
         self._file = tempfile.SpooledTemporaryFile(max_size=LARGE)  # noqa: SIM115
 
     def write(self, text: str) -> None:
@@ -215,6 +215,8 @@ class Spool:
 
     def print(self) -> None:
         """Print all that was written."""
+        import shutil
+
         out = typer.get_binary_stream("stdout")
         self._file.seek(0)
         shutil.copyfileobj(self._file, out)

@@ -525,9 +525,9 @@ class LearnGrammar(LearnerOptions, LearningCommand):
     file: Annotated[
         str | None,
         ArgumentFile(
-            "One sentence per line, words separated by spaces; may be gzipped; - is stdin. Of "
-            "trees (.mrg), the sentences are read. Default: stdin, or no file with --treebank or "
-            "--trees."
+            "One sentence per line, words separated by spaces; may be gzipped; - is stdin. Or a "
+            "corpus on disk, of sentences or trees. Of trees (.mrg), the sentences are read. "
+            "Default: stdin, or no file with --treebank or --trees."
         ),
     ] = None
     rules: Annotated[
@@ -833,8 +833,8 @@ class Parse(Command):
     file: Annotated[
         str,
         ArgumentFile(
-            "One sentence per line, words separated by spaces; may be gzipped; - is stdin. Of "
-            "trees (.mrg), the sentences are read."
+            "One sentence per line, words separated by spaces; may be gzipped; - is stdin. Or a "
+            "corpus of sentences on disk. Of trees (.mrg), the sentences are read."
         ),
     ] = "-"
     brackets: Annotated[

@@ -152,7 +152,7 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
         str | None,
         Argument(
             "One sentence per line, words separated by spaces; or CoNLL-U; may be gzipped; - is "
-            "stdin. Default: stdin, or no file with --tagged."
+            "stdin. Or a corpus of sentences on disk. Default: stdin, or no file with --tagged."
         ),
     ] = None
     format: Annotated[
@@ -165,8 +165,8 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
     tagged: Annotated[
         str | None,
         Input(
-            "Fully or partly tagged sentences: word/TAG word/TAG, or CoNLL-U. The model is learned "
-            "from these as well as from FILE.",
+            "Fully or partly tagged sentences: word/TAG word/TAG, CoNLL-U, or a corpus on disk. "
+            "The model is learned from these as well as from FILE.",
             learns=True,
         ),
     ] = None

@@ -20,7 +20,6 @@ from softcount.cli.options import (
     Model,
     Output,
     ShortRunsOption,
-    TextFile,
     WordOptions,
     read_learner_name,
 )
@@ -181,7 +180,13 @@ class Cluster(MixtureOptions, _LinesCommand):
 
     takes: ClassVar = {"n_components": ("-k", "--n-components"), "smoothing": ()}
 
-    file: TextFile
+    file: Annotated[
+        str,
+        Argument(
+            "Text file, one document per line. May be .gz; - is stdin. Or a corpus on disk, of "
+            "documents or vectors."
+        ),
+    ]
     model: Annotated[
         str,
         Model(

@@ -181,7 +181,11 @@ class TellStory(LearnerOptions, LearningCommand):
         ),
     ]
     data: Annotated[
-        str, Argument("A text file, one item per line; may be .gz; - is stdin.", metavar="DATA")
+        str,
+        Argument(
+            "A text file, one item per line; may be .gz; - is stdin. Or a corpus of items on disk.",
+            metavar="DATA",
+        ),
     ]
     story_name: Annotated[
         str | None,
