@@ -4,7 +4,8 @@ Simulates data (words by Zipf's law) piece by piece, builds corpora of it, and f
 two steps in a process of its own that may have no more than 1 GB: a memory cgroup where this
 machine allows one, else RLIMIT_DATA. Beside it the same fit to data in memory without a limit (to a
 part of the data where that says so), in the same run. Prints the most memory that each process had,
-how much of it before the fit, and items or tokens a second and step.
+how much of it before the fit, items a second and step, and how many a CPU second (and step) from
+disk for each one in memory: seconds depend on what else this machine does, CPU seconds less so.
 
     python benchmarks/larger_than_memory.py [--scale 0.01] [--only ibm1,hmm] [--limit 1.0]
                                             [--keep FOLDER] [--json]
@@ -148,7 +149,7 @@ DATA = {
     "tosses": Data(1_000_000, "items", tosses, "items"),
 }
 CASES = {
-    "ibm1": Case("pairs", lambda: sc.IBM1(**EM)),
+    "ibm1": Case("pairs", lambda: sc.align.IBM1(**EM)),
     "aligner": Case("pairs", lambda: sc.Aligner("hmm", warm_up=1, **EM), 0.25),
     "hmm": Case("text", lambda: sc.HMM(20, **EM), 0.25),
     "pcfg": Case("short", lambda: sc.PCFG(8, n_preterminals=12, **EM), 0.1),
@@ -301,6 +302,10 @@ def describe(name: str, figures: dict[str, Any]) -> str:
             f"{2 * run['items'] / run['wall s']:,.0f} {unit}",
         ]
     cells.append(f"{figures['share in memory']:.0%}")
+    runs = [figures[side] for side in ("disk", "memory")]
+    if not any("failed" in run for run in runs):
+        disk, memory = (run["items"] / run["CPU s"] for run in runs)
+        cells.append(f"{disk / memory:.2f}")
     return f"| {' | '.join(cells)} |"
 
 
@@ -324,8 +329,10 @@ def main() -> None:
     print(
         "| model | corpus, GB | from disk: peak GB (before the fit) | a second and step |", end=""
     )
-    print(" in memory: peak GB (before the fit) | a second and step | of the data |")
-    print("|---" * 7 + "|", flush=True)
+    print(
+        " in memory: peak GB (before the fit) | a second and step | of the data | disk / memory |"
+    )
+    print("|---" * 8 + "|", flush=True)
     found = {}
     with tempfile.TemporaryDirectory() as temporary:
         for name in arguments.only.split(","):

@@ -163,7 +163,7 @@ def test_a_killed_fit_is_resumed(on_disk: Bitext, tmp_path: Path) -> None:
             raise Stopped
 
     memory = sc.align.HMMAligner().fit(PAIRS)
-    folder = sc.FitFolder(tmp_path / "fit", every=0)
+    folder = sc.learners.FitFolder(tmp_path / "fit", seconds=0)
     with pytest.raises(Stopped):
         sc.align.HMMAligner().fit(on_disk, folder=folder, on_step=stop)
     size = sum(each.stat().st_size for each in (tmp_path / "fit").rglob("data*"))

@@ -6,7 +6,8 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NamedTuple
@@ -93,18 +94,26 @@ class AlignmentInput(NamedTuple):
     gold: Sequence[Links] | None = None
 
 
-class AlignmentResult(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class AlignmentResult:
     """An aligner and the links that it predicts, as (source position, target position).
 
-    ``pairs``   the aligned pairs; None: the training pairs
-    ``values``  the links' probabilities, if requested
+    ``pairs``    the aligned pairs; None: the training pairs
+    ``predict``  function that predicts links, and their probabilities if requested, of some pairs
+                 after another: there may be more of them than fit into memory
     """
 
     aligner: AnyAligner
     pairs: Bitext | None
-    links: FlatLinks
-    values: FloatArray
+    predict: Callable[[], Iterator[tuple[FlatLinks, FloatArray]]]
     gold: Sequence[Links] | None
+
+    @cached_property
+    def links(self) -> FlatLinks:
+        """All links, in memory."""
+        from softcount.text.links import join_links
+
+        return join_links(links for links, _ in self.predict())
 
 
 class Align(LearnerOptions, LearningCommand):
@@ -128,7 +137,10 @@ class Align(LearnerOptions, LearningCommand):
     # sentence pairs
     file: Annotated[
         str | None,
-        Argument("Lines 'source ||| target', plain or .gz; - or no FILE: read stdin."),
+        Argument(
+            "Lines 'source ||| target', plain or .gz; - or no FILE: read stdin. Or a corpus of "
+            "pairs on disk."
+        ),
     ] = None
     corpus: Annotated[str | None, Input("The same as the argument FILE.", "-i", "--input")] = None
     source: SourceFile = None
@@ -506,9 +518,7 @@ class Align(LearnerOptions, LearningCommand):
         def write_links() -> None:
             with open_output(self.output) as out:
                 for pairs in self.pairs.stream():
-                    links, values = self._find_links(model, pairs)
-                    out.write(links.text(values if self.proba else None))
-                    out.flush()
+                    self._write(self._find_links(model, pairs), out)
 
         try_all(
             write_links, if_given(self.dictionary_out, lambda path: self._write_table(path, model))
@@ -517,24 +527,28 @@ class Align(LearnerOptions, LearningCommand):
 
     def answer(self, model: AnyAligner, data: AlignmentInput) -> AlignmentResult:
         pairs = None if self.load is None else data.pairs
-        return AlignmentResult(model, pairs, *self._find_links(model, pairs), data.gold)
+        return AlignmentResult(model, pairs, partial(self._find_links, model, pairs), data.gold)
 
     def _find_links(
         self, aligner: AnyAligner, pairs: Bitext | None
-    ) -> tuple[FlatLinks, FloatArray]:
-        """Return the (source, target) links of pairs, and their probabilities if requested.
+    ) -> Iterator[tuple[FlatLinks, FloatArray]]:
+        """Yield the (source, target) links of pairs, and their probabilities if requested.
 
         ``pairs``  None: the training pairs
         """
         options: dict[str, Any] = {"probabilities": self.proba, "threshold": self.threshold}
         if self.symmetrize is not None:
             options["method"] = self.symmetrize
-        links, values = aligner.links(_orient_pairs(aligner, pairs), **options)
-        return links.flipped(values) if aligner.reversed_ else (links, values)
+        for links, values in aligner.links_in_parts(_orient_pairs(aligner, pairs), **options):
+            yield links.flipped(values) if aligner.reversed_ else (links, values)
 
     def print_results(self, found: AlignmentResult) -> None:
         with open_output(self.output) as out:
-            out.write(found.links.text(found.values if self.proba else None))
+            self._write(found.predict(), out)
+
+    def _write(self, parts: Iterable[tuple[FlatLinks, FloatArray]], out: BinaryIO) -> None:
+        for links, values in parts:
+            out.write(links.text(values if self.proba else None))
             out.flush()
 
     def page(self, found: AlignmentResult) -> str:

@@ -82,7 +82,7 @@ from softcount.families.large import LargeTable
 from softcount.families.rows import row_sums
 from softcount.learners.base import Learner
 from softcount.text.bitext import Bitext, as_bitext
-from softcount.text.links import FlatLinks, Link
+from softcount.text.links import FlatLinks, Link, join_links
 from softcount.text.vocabulary import Vocabulary
 
 PAST = "past."
@@ -154,19 +154,37 @@ class BaseAligner(store.Saveable, Estimator):
         """Return the parameters that pairs are aligned with."""
         return self.raw_params_
 
-    def _choose(
-        self, pairs: Any, select: Callable[..., list[ChosenLinks]]
-    ) -> tuple[FlatLinks, FloatArray]:
-        """Concatenate the links that ``select`` predicts for each shard."""
+    @abstractmethod
+    def _selection(self, **options: Any) -> Callable[..., list[ChosenLinks]]:
+        """Return the function of the core that predicts the links of a shard."""
+
+    def _links(self, pairs: Any, **options: Any) -> tuple[FlatLinks, FloatArray]:
+        parts, values = zip(*self.links_in_parts(pairs, **options), strict=True)
+        return join_links(parts), np.concatenate(values)
+
+    def links_in_parts(
+        self, pairs: Any = None, **options: Any
+    ) -> Iterator[tuple[FlatLinks, FloatArray]]:
+        """Predict links like ``links``, and yield those of some pairs after another, in order.
+
+        What has been yielded is not kept, so that there may be more links than fit into memory.
+
+        ``options``  those of ``links``
+        """
+        select = self._selection(**options)
         corpus = self._corpus_of(pairs)
-        parts = [part for found in self._each(select, corpus) for part in found]
-        lengths = np.zeros(len(corpus.pairs), np.int64)  # pairs with an empty side have no links
-        for part in parts:
-            lengths[part.numbers] = np.diff(part.links.indptr)
-        sources = np.concatenate([np.zeros(0, np.int32), *(part.links.source for part in parts)])
-        targets = np.concatenate([np.zeros(0, np.int32), *(part.links.target for part in parts)])
-        values = np.concatenate([np.zeros(0), *(part.values for part in parts)])
-        return FlatLinks(cumulate(lengths), sources, targets), values
+        done = 0
+        for found in self._each(select, corpus):
+            last = int(found[-1].numbers[-1]) + 1
+            lengths = np.zeros(last - done, np.int64)  # pairs with an empty side have no links
+            for part in found:
+                lengths[part.numbers - done] = np.diff(part.links.indptr)
+            links = join_links(part.links for part in found)
+            values = np.concatenate([part.values for part in found])
+            yield replace(links, indptr=cumulate(lengths)), values
+            done = last
+        rest = np.zeros(len(corpus.pairs) - done + 1, np.int64)
+        yield FlatLinks(rest, np.zeros(0, np.int32), np.zeros(0, np.int32)), np.zeros(0)
 
     @abstractmethod
     def _posteriors(self) -> Callable[..., tuple[IntArray, list[FloatArray]]]:
@@ -532,10 +550,14 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
         self, pairs: Any = None, *, threshold: float | None = None, probabilities: bool = False
     ) -> tuple[FlatLinks, FloatArray]:
         """Predict links like `align`, in flat arrays, with their probabilities if requested."""
+        return self._links(pairs, threshold=threshold, probabilities=probabilities)
+
+    def _selection(
+        self, *, threshold: float | None = None, probabilities: bool = False
+    ) -> Callable[..., list[ChosenLinks]]:
         level = None if threshold is None else check_threshold(threshold)
         self._require_fit()
-        select = partial(self.core_.select, level=level, probabilities=probabilities)
-        return self._choose(pairs, select)
+        return partial(self.core_.select, level=level, probabilities=probabilities)
 
     def _posteriors(self) -> Callable[..., tuple[IntArray, list[FloatArray]]]:
         return self.core_.posteriors
@@ -996,6 +1018,16 @@ class BidirectionalAligner(BaseAligner):
         probabilities: bool = False,
     ) -> tuple[FlatLinks, FloatArray]:
         """Predict links like `align`, in flat arrays, with their probabilities if requested."""
+        options: dict[str, Any] = {"threshold": threshold, "probabilities": probabilities}
+        return self._links(pairs, method=method, **options)
+
+    def _selection(
+        self,
+        *,
+        method: str | None = None,
+        threshold: float | None = None,
+        probabilities: bool = False,
+    ) -> Callable[..., list[ChosenLinks]]:
         method = method or self._default_method
         if method not in METHODS:
             raise LearnerError(
@@ -1010,8 +1042,7 @@ class BidirectionalAligner(BaseAligner):
         if method in MEANS:
             level = check_threshold(self.threshold if threshold is None else threshold)
             how |= {"mean": method, "level": level}
-        select = partial(self._current_core.select, probabilities=probabilities, **how)
-        return self._choose(pairs, select)
+        return partial(self._current_core.select, probabilities=probabilities, **how)
 
     def _posteriors(self) -> Callable[..., tuple[IntArray, list[FloatArray]]]:
         return partial(self._current_core.posteriors, mean=self._default_method)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from softcount.cli.reading import ItemNames
 from softcount.core.errors import DataError
 from softcount.report.text import plural
 
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from softcount.mixture.base import Mixture
     from softcount.mixture.report import GoldComparison, Group
 
+AT_ONCE = 1 << 14
+"""Lines that are formatted at a time."""
+LARGE = 1 << 24
+"""Bytes of answers that are kept in memory until they are printed."""
 NAMED_LINES = 5
 """Number of lines that a remark lists; the others are only counted."""
 
@@ -91,9 +96,11 @@ def answer(
 
     x: Any = lines.items
     known = None
-    if is_of_words(model):
+    if is_of_words(model) and not lines.on_disk:
         x = count_words(model, lines.items)
         known = np.asarray(x.sum(axis=1)).reshape(-1)
+    if lines.on_disk and is_of_words(model):
+        known = np.concatenate([part.bags.lengths for part in x.shards()])
     has_items = len(lines.where) > 0
     shares = model.predict_proba(x) if has_items else np.zeros((0, len(names)))
     return Answers(kind, names, shares, lines.where, lines.texts, x, known)
@@ -113,13 +120,12 @@ def make_line_groups(model: Any, answers: Answers, *, examples: bool) -> list[Gr
     """Group the lines by predicted class or label."""
     from softcount.mixture import report
 
-    of_words = is_of_words(model)
     marks = report.find_marks(model)
-    fitness = None
-    if examples and len(answers.where):
-        rate = report.rate_documents if of_words else report.rate_points
+    fitness, texts = None, list[str]()
+    if examples and len(answers.where) and not isinstance(answers.lines, ItemNames):
+        rate = report.rate_documents if is_of_words(model) else report.rate_points
         fitness = rate(model, answers.x, answers.shares)
-    texts = [answers.lines[i] for i in answers.where]
+        texts = [answers.lines[i] for i in answers.where]
     return report.make_groups(answers.names, marks, answers.chosen, fitness, texts)
 
 
@@ -153,30 +159,68 @@ def name_file(file: str) -> str:
 
 def print_answers(answers: Answers, proba: bool, as_json: bool) -> None:
     """Print the prediction for each line, optionally with probabilities or as JSON."""
-    printed: dict[int, str] = {}
-    for line, row, k in zip(answers.where, answers.shares, answers.chosen.tolist(), strict=True):
-        if as_json:
-            fields = {
-                "line": line + 1,
-                answers.kind: answers.names[k],
-                "probability": float(row[k]),
-            }
-            if answers.known is not None:
-                fields["words"] = int(answers.known[len(printed)])
-            if proba:
-                named = zip(answers.names, row.tolist(), strict=True)
-                fields["probabilities"] = {str(name): p for name, p in named}
-            printed[line] = json.dumps(fields, ensure_ascii=False)
-        elif proba:  # a label precedes the probabilities; classes are the column numbers themselves
-            figures = [f"{p:.6g}" for p in row.tolist()]
-            label = [] if answers.kind == "class" else [str(answers.names[k])]
-            printed[line] = "\t".join([*label, *figures])
-        else:
-            printed[line] = str(answers.names[k])
-    for number in range(len(answers.lines)):
-        blank = json.dumps({"line": number + 1, answers.kind: None}) if as_json else ""
-        sys.stdout.write(printed.get(number, blank) + "\n")
+    import numpy as np
+
+    def blanks(first: int, last: int) -> str:
+        """Return what stands for the lines from ``first`` on, before ``last``."""
+        return "".join(
+            (json.dumps({"line": number + 1, answers.kind: None}) if as_json else "") + "\n"
+            for number in range(first, last)
+        )
+
+    where = np.asarray(answers.where, np.int64)
+    order, done = np.argsort(where, kind="stable"), 0
+    for first in range(0, len(order), AT_ONCE):  # of a large corpus, not all texts at a time
+        rows = order[first : first + AT_ONCE]
+        shares, lines = answers.shares[rows], where[rows].tolist()
+        for at, (line, row, k) in enumerate(zip(lines, shares, shares.argmax(axis=1), strict=True)):
+            if as_json:
+                fields = {
+                    "line": line + 1,
+                    answers.kind: answers.names[k],
+                    "probability": float(row[k]),
+                }
+                if answers.known is not None:
+                    fields["words"] = int(answers.known[rows[at]])
+                if proba:
+                    named = zip(answers.names, row.tolist(), strict=True)
+                    fields["probabilities"] = {str(name): p for name, p in named}
+                text = json.dumps(fields, ensure_ascii=False)
+            elif proba:  # a label precedes the probabilities; classes are the column numbers
+                figures = [f"{p:.6g}" for p in row.tolist()]
+                label = [] if answers.kind == "class" else [str(answers.names[k])]
+                text = "\t".join([*label, *figures])
+            else:
+                text = str(answers.names[k])
+            sys.stdout.write(f"{blanks(done, line)}{text}\n")
+            done = line + 1
+    sys.stdout.write(blanks(done, len(answers.lines)))
     sys.stdout.flush()  # now, while a closed pipe is still handled as no error
+
+
+class Spool:
+    """Lines to be printed later; beyond some megabytes they are in a temporary file.
+
+    For answers that must not be printed before they have all been computed, because an overview of
+    them comes first.
+    """
+
+    def __init__(self) -> None:
+        import tempfile  # it takes a while
+
+        self._file = tempfile.SpooledTemporaryFile(max_size=LARGE)  # noqa: SIM115
+
+    def write(self, text: str) -> None:
+        self._file.write(text.encode())
+
+    def print(self) -> None:
+        """Print all that was written."""
+        import shutil
+
+        out = typer.get_binary_stream("stdout")
+        self._file.seek(0)
+        shutil.copyfileobj(self._file, out)
+        out.flush()
 
 
 def print_text(text: str) -> None:

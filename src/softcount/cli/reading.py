@@ -7,6 +7,7 @@ import codecs
 import gzip
 import json
 import math
+import os
 import sys
 import zlib
 from collections import Counter
@@ -30,9 +31,28 @@ SEPARATOR = "|||"
 UNKNOWN = ("", "-1")
 """Spellings of an unknown class."""
 STDIN = "standard input"
+READ_CORPORA = "corpora on disk are read by cluster, topics, align, tag, grammar, parse and story"
 CONLLU_TABS = 5
 """A line of CoNLL-U has nine tabs; one with at least this many is taken for CoNLL-U, perhaps
 damaged, rather than for plain text."""
+
+
+def open_folder(path: str | None, *kinds: str) -> Any:
+    """Open the corpus on disk that an argument names; None if it does not name a folder.
+
+    ``kinds``  what the command reads; raise if the corpus is of another kind
+    """
+    if path is None or path == "-" or not os.path.isdir(path):
+        return None
+    from softcount.text.corpora import kind_of, open_corpus
+
+    kind = kind_of(path)
+    if kind not in kinds:
+        raise DataError(
+            f"{path} is a corpus of {kind}; here {' or '.join(kinds)} are read",
+            f"softcount corpus build FILE -o FOLDER --kind {kinds[0]}",
+        )
+    return open_corpus(path)
 
 
 def read_lines(path: str) -> Iterator[tuple[int, str]]:
@@ -68,6 +88,8 @@ def _readable_faults(path: str, where: Callable[[], str]) -> Iterator[None]:
             f"{where()}: the file cannot be unpacked ({error})",
             hint="is it really a .gz file, and complete?",
         ) from error
+    except IsADirectoryError as error:
+        raise DataError(f"{path} is a folder", hint=f"give a file; {READ_CORPORA}") from error
     except OSError as error:
         raise DataError(
             f"{path}: cannot be read: {error.strerror}", hint="check the name and the permissions"
@@ -156,11 +178,13 @@ class Lines:
     ``texts``  every line, unchanged
     ``items``  the input of a model: texts, or an array of points
     ``where``  the line index of each item
+    ``on_disk``  whether the items are a corpus on disk, of which ``texts`` are the lines' names
     """
 
     texts: Sequence[str]
     items: Any
     where: Sequence[int]
+    on_disk: bool = False
 
     def require_lines(self, path: str) -> None:
         """Raise if there is nothing to learn from."""
@@ -173,6 +197,29 @@ def read_texts(path: str) -> Lines:
     """Read every line of a file as a document; blank lines are empty documents."""
     texts = [text for _, text in read_lines(path)]
     return Lines(texts, texts, range(len(texts)))
+
+
+class ItemNames(Sequence[str]):
+    """The names of the items of a corpus on disk, made on demand."""
+
+    def __init__(self, corpus: Any) -> None:
+        self._corpus = corpus
+
+    def __len__(self) -> int:
+        return len(self._corpus)
+
+    def __getitem__(self, number: Any) -> Any:
+        return self._corpus.name(number)
+
+
+def open_items(path: str, kind: str) -> Lines | None:
+    """Open the corpus of documents or vectors in a folder; None if it is not a folder."""
+    corpus = open_folder(path, kind)
+    if corpus is None:
+        return None
+    # documents may be in another order than the lines that they were built from
+    where = corpus.origin if kind == "documents" else range(len(corpus))
+    return Lines(ItemNames(corpus), corpus, where, on_disk=True)
 
 
 def read_labelled(path: str) -> tuple[list[str], list[str]]:
@@ -302,6 +349,15 @@ class SentenceText:
     def __len__(self) -> int:
         return len(self.sequences)
 
+    def parts(self) -> Iterator[SentenceText]:
+        """Yield the sentences some thousand at a time, each part in memory; CoNLL-U as a whole."""
+        from softcount.text.corpora import PART, in_parts
+
+        if self.conllu is not None or len(self) <= PART:
+            yield self
+        else:
+            yield from map(SentenceText, in_parts(self.sequences))
+
     def line(self, n: int) -> int:
         """Return the line number, from 1, of the first word of a sentence in its file."""
         numbers = self.sequences.numbers
@@ -323,10 +379,13 @@ def shape(head: bytes) -> str | None:
 
 
 def read_text(path: str, form: str | None) -> SentenceText:
-    """Read all sentences of a file."""
+    """Read all sentences of a file, or open those of a corpus on disk."""
     from softcount.text import conllu, sequences
     from softcount.text.lines import strip_mark
 
+    corpus = open_folder(path, "sentences")
+    if corpus is not None:
+        return SentenceText(corpus)
     form, pieces = open_sentences(path, form)
     if form == "conllu":
         file = conllu.from_pieces(pieces, name_source(path))
@@ -339,6 +398,12 @@ def stream_text(path: str, form: str | None) -> Iterator[SentenceText]:
     from softcount.text import conllu, sequences
     from softcount.text.lines import strip_mark
 
+    corpus = open_folder(path, "sentences")
+    if corpus is not None:
+        from softcount.text.corpora import in_parts
+
+        yield from map(SentenceText, in_parts(corpus))
+        return
     form, pieces = open_sentences(path, form)
     if form == "conllu":
         for file in conllu.parts(pieces, name_source(path)):
@@ -352,10 +417,13 @@ def stream_text(path: str, form: str | None) -> Iterator[SentenceText]:
 
 
 def read_tags(path: str, column: str | None, separator: str) -> Tagged:
-    """Read tagged sentences, from lines of word/TAG or from CoNLL-U."""
+    """Read tagged sentences, from lines of word/TAG or from CoNLL-U, or open those on disk."""
     from softcount.text import conllu, tagged
     from softcount.text.lines import strip_mark
 
+    corpus: Tagged | None = open_folder(path, "tagged")
+    if corpus is not None:
+        return corpus
     form, pieces = open_sentences(path, None)
     if form == "conllu":
         return conllu.from_pieces(pieces, name_source(path)).tagged(column or "upos")
@@ -436,9 +504,12 @@ class PairFiles:
         return STDIN if self.is_stdin else self.joint
 
     def read(self, lowercase: bool = False) -> Bitext:
-        """Read all pairs."""
-        from softcount.text.bitext import read_bitext, stream_pairs
+        """Read all pairs, or open those of a corpus on disk."""
+        from softcount.text.bitext import as_bitext, read_bitext, stream_pairs
 
+        corpus = open_folder(self.joint, "pairs")
+        if corpus is not None:
+            return as_bitext(corpus, lowercase=lowercase)
         if self.joint is None:
             assert self.source is not None
             return read_bitext(self.source, self.target, lowercase=lowercase)
@@ -457,6 +528,12 @@ class PairFiles:
         from softcount.text.bitext import stream_pairs
 
         assert self.joint is not None
+        corpus = open_folder(self.joint, "pairs")
+        if corpus is not None:
+            from softcount.text.corpora import in_parts
+
+            yield from in_parts(corpus)
+            return
         before = 0
         for lines in stream_blocks(self.joint):
             where: dict[str, Any] = {"origin": self.called, "before": before}

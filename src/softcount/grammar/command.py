@@ -6,6 +6,7 @@ import math
 import re
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import typer
 
-from softcount.cli.answers import list_lines, name_file, print_text
+from softcount.cli.answers import Spool, list_lines, name_file, print_text
 from softcount.cli.frame import Action, Command, LearningCommand, if_given, load_model
 from softcount.cli.options import (
     OTHER_LEARNERS,
@@ -28,7 +29,14 @@ from softcount.cli.options import (
     Output,
     read_learner_name,
 )
-from softcount.cli.reading import name_source, read_lines, read_pieces, read_text, stream_text
+from softcount.cli.reading import (
+    name_source,
+    open_folder,
+    read_lines,
+    read_pieces,
+    read_text,
+    stream_text,
+)
 from softcount.cli.targets import WRITTEN, WRITTEN_OR_PRINTED
 from softcount.core.errors import DataError, LearnerError, brief
 from softcount.grammar.parameters import PCFGParameters
@@ -92,7 +100,9 @@ def read_trees(path: str, changes: Sequence[Change]) -> Trees:
     """Read the trees of a file and apply the changes; unlabelled constituents get a label."""
     from softcount.text.treebank import from_pieces
 
-    trees = from_pieces(read_pieces(path), name_source(path), unlabelled=UNLABELLED)
+    trees: Trees = open_folder(path, "trees")
+    if trees is None:
+        trees = from_pieces(read_pieces(path), name_source(path), unlabelled=UNLABELLED)
     return trees.changed(*changes)
 
 
@@ -472,9 +482,14 @@ ALONE = "scores are of trees that were found without --brackets and --trees"
 
 
 class GrammarAnswer(NamedTuple):
-    """A grammar, the parses of the sentences (None without any), and the overview to print."""
+    """A grammar, its parses of sentences, and the overview to print.
+
+    ``lines``   the trees as they are printed
+    ``parses``  all trees; None without sentences, or if only their lines are wanted
+    """
 
     model: PCFG
+    lines: Spool
     parses: Parses | None
     overview: GrammarOverview
 
@@ -510,9 +525,9 @@ class LearnGrammar(LearnerOptions, LearningCommand):
     file: Annotated[
         str | None,
         ArgumentFile(
-            "One sentence per line, words separated by spaces; may be gzipped; - is stdin. Of "
-            "trees (.mrg), the sentences are read. Default: stdin, or no file with --treebank or "
-            "--trees."
+            "One sentence per line, words separated by spaces; may be gzipped; - is stdin. Or a "
+            "corpus on disk, of sentences or trees. Of trees (.mrg), the sentences are read. "
+            "Default: stdin, or no file with --treebank or --trees."
         ),
     ] = None
     rules: Annotated[
@@ -645,7 +660,10 @@ class LearnGrammar(LearnerOptions, LearningCommand):
         text = trees = brackets = gold = None
         self.cleaning = choose_cleaning(self.keep_functions)
         if self.file is not None:
-            if is_treebank(self.file):
+            corpus = open_folder(self.file, "sentences", "trees")
+            if corpus is not None:
+                text = getattr(corpus, "sentences", corpus)  # those of trees
+            elif is_treebank(self.file):
                 text = read_sentences_of_trees(self.file)
             else:
                 text = read_text(self.file, "lines").sequences
@@ -695,22 +713,32 @@ class LearnGrammar(LearnerOptions, LearningCommand):
             model.fit(short.text, short.trees, short.brackets, **self.fit_options(progress))
 
     def answer(self, model: PCFG, data: GrammarData) -> GrammarAnswer:
-        from softcount.grammar.report import summarise_grammar
+        from softcount.grammar.report import count_labels, summarise_grammar
+        from softcount.text.corpora import in_parts
 
         notes, scores, parses = [*self.notes], list[str](), None
+        lines, counts, failures = Spool(), Counter[str](), list[int]()
         if data.text is not None:
-            parses = self._parse_with_supervision(model, data, data.text)
-            notes += describe_failures(parses.failures, len(parses.trees))
-            if data.gold is not None:
+            wanted = (data.gold, data.trees, data.brackets, self.html, self.show or None)
+            if any(one is not None for one in wanted):
+                parses = self._parse_with_supervision(model, data, data.text)
+            # otherwise the trees of a large corpus are not kept
+            parts = (parse_text(model, part) for part in in_parts(data.text))
+            for part in parts if parses is None else [parses]:
+                lines.write(join_lines(part.lines()))
+                counts += count_labels(part.trees)
+                failures += part.failures
+            notes += describe_failures(failures, len(data.text))
+            if parses is not None and data.gold is not None:
                 alone = parses
                 if data.trees is not None or data.brackets is not None:
                     alone = parse_text(model, data.text)
                     notes.append(ALONE)
                 scores = score_trees(alone.trees, data.gold, model.labels_)
                 scores += score_baselines(data.gold)
-        overview = summarise_grammar(model, None if parses is None else parses.trees, notes, scores)
+        overview = summarise_grammar(model, counts, notes, scores)
         overview = overview if self.summary else overview.first(MOST_SYMBOLS)
-        return GrammarAnswer(model, parses, overview)
+        return GrammarAnswer(model, lines, parses, overview)
 
     def _parse_with_supervision(self, model: PCFG, data: GrammarData, text: Sequences) -> Parses:
         """Parse each sentence subject to its brackets; known trees are kept as they are."""
@@ -736,8 +764,8 @@ class LearnGrammar(LearnerOptions, LearningCommand):
             self._print_overview(found)
         if self.grammar_text == "-":
             print_text(write_rules(found.model))
-        elif found.parses is not None and not self.summary:
-            print_text(join_lines(found.parses.lines()))
+        elif not self.summary:
+            found.lines.print()
         if interactive and not self.summary:
             self._print_overview(found)
 
@@ -805,8 +833,8 @@ class Parse(EngineOptions, Command):
     file: Annotated[
         str,
         ArgumentFile(
-            "One sentence per line, words separated by spaces; may be gzipped; - is stdin. Of "
-            "trees (.mrg), the sentences are read."
+            "One sentence per line, words separated by spaces; may be gzipped; - is stdin. Or a "
+            "corpus of sentences on disk. Of trees (.mrg), the sentences are read."
         ),
     ] = "-"
     brackets: Annotated[

@@ -124,11 +124,14 @@ class GrammarOverview(Overview):
 
 def summarise_grammar(
     model: PCFG,
-    trees: Iterable[Tree | None] | None = None,
+    trees: Iterable[Tree | None] | Counter[str] | None = None,
     notes: Sequence[str] = (),
     scores: Sequence[str] = (),
 ) -> GrammarOverview:
-    """Summarise the symbols of a grammar; ``trees`` are the predicted trees of sentences."""
+    """Summarise the symbols of a grammar.
+
+    ``trees``  the predicted trees of sentences, or how many constituents have each label
+    """
     tables = model.params_
     core: Any = model.core_  # of rules it has symbols that trees do not show
     names = model.labels_ if WORDS in tables else core.rules.symbols
@@ -151,8 +154,9 @@ def summarise_grammar(
         for some in (*rules, *words):
             some.sort(key=lambda pair: -pair[1])
     # trees have plain labels
-    known = [tree for tree in trees or () if tree is not None] if names == model.labels_ else []
-    counts = Counter(node.label for tree in known for node in tree.nodes())
+    counts = trees if isinstance(trees, Counter) else count_labels(trees or ())
+    if names != model.labels_:
+        counts = Counter()
     total = counts.total()
     symbols = []
     for a, (name, root) in enumerate(zip(names, tables[ROOT][0].tolist(), strict=True)):
@@ -161,6 +165,11 @@ def summarise_grammar(
         symbols.append(SymbolSummary(name, root, number, share, *likeliest))
     symbols.sort(key=lambda one: -one.share)
     return GrammarOverview(symbols, model.signature_, getattr(model, "fit_", None), notes, scores)
+
+
+def count_labels(trees: Iterable[Tree | None]) -> Counter[str]:
+    """Count the constituents that have each label."""
+    return Counter(node.label for tree in trees if tree is not None for node in tree.nodes())
 
 
 def _rank(row: FloatArray, name: Callable[[int], str]) -> list[tuple[str, float]]:

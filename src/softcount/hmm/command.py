@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import typer
 
-from softcount.cli.answers import list_lines, name_file, print_text
+from softcount.cli.answers import Spool, list_lines, name_file, print_text
 from softcount.cli.frame import LearningCommand
 from softcount.cli.options import (
     ENGINE_OPTIONS,
@@ -61,6 +62,7 @@ class SentencesRead(NamedTuple):
         """Concatenate all training sentences into one corpus, untagged ones first."""
         import numpy as np
 
+        from softcount.text.disk import is_on_disk
         from softcount.text.sequences import Sequences, Side
         from softcount.text.tagged import UNKNOWN, Tagged, tagged
 
@@ -70,6 +72,12 @@ class SentencesRead(NamedTuple):
         if self.text is None:
             return self.known
         plain = self.text.sequences
+        if is_on_disk(plain.tokens) or is_on_disk(self.known.tags):
+            raise DataError(
+                "FILE and --tagged cannot be learned from together if one is a corpus on disk",
+                "make one corpus of both, and give it as --tagged: softcount corpus build --kind "
+                "tagged; words without a tag are untagged",
+            )
         known = tagged(self.known, like=plain.words)
         more = known.sequences
         tokens = np.concatenate([plain.tokens, more.tokens])
@@ -102,22 +110,15 @@ class TaggedSentences:
     posteriors: Sequence[Sequence[float]] | None = None
     impossible: Sequence[int] = ()
 
-    def remark(self) -> str:
-        """Return a remark on the sentences of probability zero; empty if there are none."""
-        if not self.impossible:
-            return ""
-        lines = [self.text.line(n) for n in self.impossible]
-        have = "has" if len(lines) == 1 else "have"
-        return (
-            f"{list_lines(lines)} {have} probability zero: no sequence of states could have "
-            "produced such words. The states printed use the fewest impossible transitions and "
-            "words; a model learned with --smoothing has no impossible sentences"
-        )
-
 
 class TagsFound(NamedTuple):
-    """A model, its predictions (None without sentences to tag), and the overview to print."""
+    """A model, its predictions, and the overview to print.
 
+    ``lines``    the predictions as they are printed
+    ``answers``  all predictions; None without sentences to tag, or if only their lines are wanted
+    """
+
+    lines: Spool
     answers: TaggedSentences | None
     overview: StatesOverview
     model: HMM
@@ -152,7 +153,7 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
         str | None,
         Argument(
             "One sentence per line, words separated by spaces; or CoNLL-U; may be gzipped; - is "
-            "stdin. Default: stdin, or no file with --tagged."
+            "stdin. Or a corpus of sentences on disk. Default: stdin, or no file with --tagged."
         ),
     ] = None
     format: Annotated[
@@ -165,8 +166,8 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
     tagged: Annotated[
         str | None,
         Input(
-            "Fully or partly tagged sentences: word/TAG word/TAG, or CoNLL-U. The model is learned "
-            "from these as well as from FILE.",
+            "Fully or partly tagged sentences: word/TAG word/TAG, CoNLL-U, or a corpus on disk. "
+            "The model is learned from these as well as from FILE.",
             learns=True,
         ),
     ] = None
@@ -378,20 +379,28 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
             self._check_printable(model.states_, text)
             answers = self._tag(model, text)
             print_text(self._write(answers))
-            say(answers.remark())
+            say(remark_on_impossible([answers.text.line(n) for n in answers.impossible]))
         return True
 
     def answer(self, model: HMM, data: SentencesRead) -> TagsFound:
-        from softcount.hmm.report import summarise_states
+        from softcount.hmm.report import count_states, summarise_states
 
-        answers = scores = states = None
+        answers = scores = None
+        lines, counts, impossible = Spool(), Counter[Any](), list[int]()
         remarks: list[str] = []
         if data.text is not None:
-            answers = self._tag(model, data.text)
-            states = answers.states
-            remarks = [answers.remark(), remark_on_dictionary(model, data.text)]
-            if data.gold is not None:
+            whole = self.html is not None or data.gold is not None
+            parts = iter([data.text]) if whole else data.text.parts()
+            for answers in (self._tag(model, part) for part in parts):
+                lines.write(self._write(answers))
+                counts += count_states(answers.states)
+                impossible += [answers.text.line(n) for n in answers.impossible]
+            remarks = [remark_on_impossible(impossible), remark_on_dictionary(model, data.text)]
+            answers = answers if whole else None
+            if answers is not None and data.gold is not None:
                 from softcount.metrics import induction_scores, tag_scores
+
+                states = answers.states
 
                 gold = [data.gold.tags_of(n) for n in range(len(data.gold))]
                 named = not set(model.states_).isdisjoint(data.gold.names)
@@ -407,7 +416,7 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
                     tag_scores(states, gold, **known) if named else induction_scores(states, gold)
                 )
         notes = [remark for remark in remarks if remark]
-        return TagsFound(answers, summarise_states(model, states, notes, scores), model)
+        return TagsFound(lines, answers, summarise_states(model, counts, notes, scores), model)
 
     def _tag(self, model: HMM, text: SentenceText) -> TaggedSentences:
         named = any(isinstance(name, str) for name in model.states_)
@@ -435,8 +444,7 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
         return found.overview
 
     def print_answers(self, found: TagsFound) -> None:
-        if found.answers is not None:
-            print_text(self._write(found.answers))
+        found.lines.print()
 
     def _write(self, answers: TaggedSentences) -> str:
         """Format all sentences for output."""
@@ -483,6 +491,18 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
         return states_page(found.model, found.overview, sentences, states, title=title)
 
 
+def remark_on_impossible(lines: Sequence[int]) -> str:
+    """Return a remark on the lines of probability zero; empty if there are none."""
+    if not lines:
+        return ""
+    have = "has" if len(lines) == 1 else "have"
+    return (
+        f"{list_lines(lines)} {have} probability zero: no sequence of states could have "
+        "produced such words. The states printed use the fewest impossible transitions and "
+        "words; a model learned with --smoothing has no impossible sentences"
+    )
+
+
 def say(remark: str) -> None:
     """Print a remark on stderr, unless it is empty."""
     if remark:
@@ -522,9 +542,8 @@ def remark_on_dictionary(model: HMM, text: SentenceText) -> str:
     dictionary, words = model._tags.dictionary, text.sequences
     if dictionary is None or not len(words.tokens):
         return ""
-    import numpy as np
 
-    counts, types = np.bincount(words.tokens, minlength=len(words.words)), words.words
+    counts, types = words.count_words(), words.words
     if model.lowercase:
         types = [word.lower() for word in types]
     n = counts[[word in dictionary for word in types]].sum()

@@ -124,7 +124,7 @@ class SetsOnDisk:
     def __getitem__(self, rows: Any) -> IntArray:
         """Return the sets of some tokens: a slice, or an array of token numbers."""
         if self.of_words is None:
-            sets = np.zeros(len(np.arange(len(self))[rows]), np.int32)
+            sets = np.zeros(_count_rows(rows, len(self)), np.int32)
         else:
             sets = self.of_words[self.tokens[rows]]
         if self.tags is None or self.of_tags is None:
@@ -140,6 +140,14 @@ class SetsOnDisk:
     def any(self) -> bool:
         """Return whether some token has another set than that of all states."""
         return any(sets.any() for sets in self.parts())
+
+
+def _count_rows(rows: Any, n: int) -> int:
+    """Return how many of n rows a slice, or an array of numbers or of truth values, selects."""
+    if isinstance(rows, slice):
+        return len(range(*rows.indices(n)))
+    rows = np.asarray(rows)
+    return int(rows.sum()) if rows.dtype == np.bool_ else len(rows)
 
 
 @dataclass(frozen=True, eq=False)

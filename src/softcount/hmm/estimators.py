@@ -377,7 +377,7 @@ class HMM(store.SaveableTables, HMMParameters, MarkovModel):
         words = (self.dictionary, self.open_tags, self.lowercase)
         self._tags = TagConstraints.make(supervision.names, self.n_components, *words)
         self._vocabulary = Vocabulary(text.words)
-        self._frequencies = np.bincount(text.tokens, minlength=len(text.words))
+        self._frequencies = text.count_words()
         self.n_features_in_ = len(text.words)
         return self._make_core(), self._make_corpus(supervision, sample_weight)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import cmath
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -117,17 +117,19 @@ class StatesOverview(Overview):
 
 def summarise_states(
     model: HMM,
-    states: Sequence[Sequence[Any] | None] | None = None,
+    states: Iterable[Sequence[Any] | None] | Counter[Any] | None = None,
     notes: Sequence[str] = (),
     scores: Any = None,
 ) -> StatesOverview:
     """Summarise the states of a fitted HMM.
 
-    ``states``  predicted states of sentences, from `HMM.predict`; None for a sentence without any.
-                Without it, proportions are those of the stationary distribution
+    ``states``  predicted states of sentences, from `HMM.predict`; None for a sentence without any;
+                or how many tokens have each state. Without it, proportions are those of the
+                stationary distribution
     """
     tokens = None
-    if states is None or not any(states):
+    counts = states if isinstance(states, Counter) else count_states(states or ())
+    if not counts:
         start, table, ends = read_transitions(model)
         again = table + np.maximum(ends, 1e-3)[:, None] * start
         shares = np.full(len(start), 1.0 / len(start))
@@ -135,7 +137,6 @@ def summarise_states(
             shares = shares @ again
             shares /= shares.sum()
     else:
-        counts = Counter(chain.from_iterable(path or () for path in states))
         tokens = [counts[name] for name in model.states_]
         shares = np.array(tokens) / sum(tokens)
     # show only words that belong to a state by the text, not by smoothing alone
@@ -154,6 +155,11 @@ def summarise_states(
     ]
     order = sorted(summaries, key=lambda state: -state.share)
     return StatesOverview(order, model.signature_, getattr(model, "fit_", None), notes, scores)
+
+
+def count_states(states: Iterable[Sequence[Any] | None]) -> Counter[Any]:
+    """Count the tokens that have each state."""
+    return Counter(chain.from_iterable(path or () for path in states))
 
 
 class Transitions(NamedTuple):

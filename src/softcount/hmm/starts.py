@@ -14,12 +14,14 @@ from scipy.sparse.linalg import ArpackError, svds
 from softcount.core.errors import DataError, LearnerError, StartError, brief
 from softcount.core.parameters import reshape_start
 from softcount.core.types import Array, BoolArray, EStep, FloatArray, IntArray
+from softcount.engines.blocks import tree_sum
 from softcount.families import Categorical, Gaussian, LogLinear
 from softcount.hmm.core import SECOND, START, TRANSITIONS, HMMCore, TableConstraints
-from softcount.hmm.data import SentenceCorpus, SentenceShard, TagConstraints
+from softcount.hmm.data import SHARD_TOKENS, SentenceCorpus, SentenceShard, TagConstraints
 from softcount.hmm.emissions import EMISSIONS
 from softcount.kernels.threads import single_threaded
 from softcount.mixture.starts import cluster, power_method
+from softcount.text.shards import cut_by_work
 from softcount.text.vocabulary import Vocabulary
 
 MANY = 1e6
@@ -49,11 +51,11 @@ def count_supervision(
     All their possible paths are taken to be equally likely. Words of other sentences start in
     proportion to their ``frequencies``, equally in all states.
     """
-    shard = corpus.everything
-    of_sentence = np.repeat(np.arange(len(shard)), np.diff(shard.indptr))
-    supervised = corpus.select(np.unique(of_sentence[shard.sets > 0]))
+    supervised = _find_supervised(corpus)
     even = {name: family.uniform() for name, family in core.families.items()}
-    counts = core.expect(even, supervised, EStep()).counts
+    cuts = cut_by_work(corpus.lengths[supervised], SHARD_TOKENS)
+    parts = (corpus.select(supervised[first:last]) for first, last in cuts)
+    counts = tree_sum(core.expect(even, part, EStep()) for part in parts).counts
     tables = {}
     for name, expected in counts.items():
         seen = np.asarray(expected, dtype=float)
@@ -62,6 +64,16 @@ def count_supervision(
         loose = (LOOSE * seen.sum(axis=1, keepdims=True) + 1.0) * (usual / usual.sum())
         tables[name] = (seen + loose) * rng.uniform(1.0 - JITTER, 1.0 + JITTER, seen.shape)
     return _fit_families(core, tables)
+
+
+def _find_supervised(corpus: SentenceCorpus) -> IntArray:
+    """Return the sentences that have a token to which not all states are allowed."""
+    indptr, sets = corpus.indptr, corpus.everything.sets
+    found = []
+    for first, last in corpus.borders():
+        tokens = indptr[first] + np.flatnonzero(sets[indptr[first] : indptr[last]])
+        found.append(np.unique(np.searchsorted(indptr, tokens, side="right") - 1))
+    return np.concatenate(found)
 
 
 def start_from_moments(

@@ -21,12 +21,13 @@ from softcount.core.bounds import MAX_WEIGHT, clean_weights, within_range
 from softcount.core.errors import DataError, LearnerError, StoreError
 from softcount.core.estimator import Estimator, FitOptions, all_or_nothing
 from softcount.core.folder import resumable
+from softcount.core.spill import empty_table, read_only
 from softcount.core.store import AGAIN
 from softcount.core.types import Array, FloatArray, IntArray
 from softcount.core.warnings import warn_of_ignored
 from softcount.engines.blocks import tree_sum
 from softcount.mixture.core import MixtureCore
-from softcount.mixture.data import Items, Observations
+from softcount.mixture.data import Items, Observations, OnDisk
 from softcount.mixture.starts import Start
 
 WEIGHTS = "sample_weight is the number of times each item counts"
@@ -126,14 +127,15 @@ class Mixture(store.SaveableTables, Estimator, BaseEstimator):  # type: ignore[m
     def _rows(self, function: Callable[..., Array], x: Observations) -> Array:
         """Return what a method of the core returns for each item, (items, …)."""
         rows, done = np.empty(0), 0
+        empty = empty_table if isinstance(x, OnDisk) else np.empty
         for part in self._each(function, x):
             if len(part) == len(x):
                 return part
             if not done:
-                rows = np.empty((len(x), *part.shape[1:]), part.dtype)
+                rows = empty((len(x), *part.shape[1:]), part.dtype)
             rows[done : done + len(part)] = part
             done += len(part)
-        return rows
+        return read_only(rows)
 
     def _joint(self, x: Observations) -> FloatArray:
         """Return log p(class, item), (items, classes)."""

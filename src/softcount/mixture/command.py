@@ -20,13 +20,13 @@ from softcount.cli.options import (
     Model,
     Output,
     ShortRunsOption,
-    TextFile,
     WordOptions,
     read_learner_name,
 )
 from softcount.cli.reading import (
     Lines,
     WordFilter,
+    open_items,
     read_gold,
     read_labelled,
     read_points,
@@ -155,7 +155,8 @@ class MixtureOptions(WordOptions, LearnerOptions, Command):
         if self.init is not None:
             settings["init"] = self.init
         if self.model in WORD_MODELS:
-            settings["vectorizer"] = self.make_vectorizer(items)
+            if isinstance(items, Sequence):  # a corpus on disk has a vocabulary
+                settings["vectorizer"] = self.make_vectorizer(items)
             settings["bernoulli"] = self.model == "bernoulli"
         model: Clusterer = getattr(mixture, CLUSTERERS[self.model])(**settings)
         return model
@@ -179,7 +180,13 @@ class Cluster(MixtureOptions, _LinesCommand):
 
     takes: ClassVar = {"n_components": ("-k", "--n-components"), "smoothing": ()}
 
-    file: TextFile
+    file: Annotated[
+        str,
+        Argument(
+            "Text file, one document per line. May be .gz; - is stdin. Or a corpus on disk, of "
+            "documents or vectors."
+        ),
+    ]
     model: Annotated[
         str,
         Model(
@@ -206,8 +213,12 @@ class Cluster(MixtureOptions, _LinesCommand):
         from softcount.cli.answers import is_of_words
 
         of_words = self.model in WORD_MODELS if model is None else is_of_words(model)
-        lines = (read_texts if of_words else read_points)(self.file)
-        if model is None:
+        found = open_items(self.file, "documents" if of_words else "vectors")
+        lines = found or (read_texts if of_words else read_points)(self.file)
+        if found is not None:
+            names = ("tokens", "stop_words", "min_count", "max_share")
+            self.refuse(self.file, names, "the corpus has a fixed vocabulary")
+        elif model is None:
             lines.require_lines(self.file)
         return LineData(lines, read_gold(self.gold, self.file, len(lines.texts)))
 
@@ -229,7 +240,7 @@ class Cluster(MixtureOptions, _LinesCommand):
 
         model, answers, notes = result.model, result.answers, []
         used = sorted((group for group in groups if group.size), key=lambda group: -group.size)
-        if self.load is None and self.model not in PROCESS_MODELS:
+        if self.load is None and self.model not in PROCESS_MODELS and not result.data.lines.on_disk:
             different = len({" ".join(answers.lines[i].split()) for i in answers.where} - {""})
             if model.n_components > different:  # so some classes cannot have a line of their own
                 notes.append(

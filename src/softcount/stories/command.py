@@ -7,7 +7,8 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -15,7 +16,7 @@ import typer
 
 from softcount.cli.frame import LearningCommand
 from softcount.cli.options import Argument, Input, LearnerOptions, Learning, Model, Output
-from softcount.cli.reading import Line, read_items
+from softcount.cli.reading import Line, open_folder, read_items
 from softcount.cli.targets import PLAIN, refuse_read
 from softcount.core.errors import DataError, ImpossibleItem, SoftcountError, StoryError
 
@@ -114,11 +115,39 @@ SHOWN = 40
 
 
 class StoryItems(NamedTuple):
-    """The user's story, all lines of the data file, and the lines that are not blank."""
+    """The user's story, all lines of the data file, and the lines that are not blank.
+
+    ``corpus``  items on disk; lines are made of them on demand, and none is blank
+    """
 
     story: Callable[..., Any]
     lines: Sequence[Line]
     non_blank: Sequence[Line]
+    corpus: Any = None
+
+    @property
+    def items(self) -> Sequence[Any]:
+        """What there is to learn from."""
+        return [line.item for line in self.non_blank] if self.corpus is None else self.corpus
+
+
+class CorpusLines(Sequence[Line]):
+    """The items of a corpus on disk as lines, read on demand."""
+
+    def __init__(self, corpus: Any) -> None:
+        self._corpus = corpus
+
+    def __len__(self) -> int:
+        return len(self._corpus)
+
+    def __getitem__(self, n: Any) -> Any:
+        return Line(n + 1, self._corpus[n])
+
+    def __iter__(self) -> Iterator[Line]:
+        from softcount.text.corpora import in_parts
+
+        items = chain.from_iterable(in_parts(self._corpus))
+        return (Line(number, item) for number, item in enumerate(items, 1))
 
 
 class StoryFound(NamedTuple):
@@ -152,7 +181,11 @@ class TellStory(LearnerOptions, LearningCommand):
         ),
     ]
     data: Annotated[
-        str, Argument("A text file, one item per line; may be .gz; - is stdin.", metavar="DATA")
+        str,
+        Argument(
+            "A text file, one item per line; may be .gz; - is stdin. Or a corpus of items on disk.",
+            metavar="DATA",
+        ),
     ]
     story_name: Annotated[
         str | None,
@@ -190,6 +223,12 @@ class TellStory(LearnerOptions, LearningCommand):
         files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
         imported = [file for file in files if isinstance(file, str) and file.startswith(folder)]
         refuse_read(self.context, f"what {self.model} imports", imported)
+        corpus = open_folder(self.data, "items")
+        if corpus is not None:
+            names = ("tokens", "chars", "json_lines")
+            self.refuse(self.data, names, "the corpus has been read already")
+            on_demand = CorpusLines(corpus)
+            return StoryItems(caller, on_demand, on_demand, corpus)
         form = "chars" if self.chars else "json" if self.json_lines else "tokens"
         lines = read_items(self.data, form, find_story(caller).n_arguments)
         non_blank = [line for line in lines if not line.blank]
@@ -215,7 +254,7 @@ class TellStory(LearnerOptions, LearningCommand):
 
     def fit(self, model: StoryModel, data: StoryItems, progress: Progress) -> None:
         try:
-            model.fit([line.item for line in data.non_blank], **self.fit_options(progress))
+            model.fit(data.items, **self.fit_options(progress))
         # where an error is about an item, or comes from the story, name the line of the file
         except ImpossibleItem as error:
             if error.item is not None:
@@ -238,12 +277,11 @@ class TellStory(LearnerOptions, LearningCommand):
         return StoryFound(model, data.lines)
 
     def print_results(self, found: StoryFound) -> None:
-        model, best = found.model, None
-        if self.best:
-            best = [_derive_line(model, line, self.data) for line in found.lines]
+        model = found.model
+        best = (_derive_line(model, line, self.data) for line in found.lines)
         if self.json:
-            print_json(model.params_, model.fit_, best)
-        elif best is not None:  # one line per item: its events, in the order of the story
+            print_json(model.params_, model.fit_, list(best) if self.best else None)
+        elif self.best:  # one line per item: its events, in the order of the story
             for events in best:
                 typer.echo("\t".join(map(escape_field, events)))
         elif sys.stdout.isatty():

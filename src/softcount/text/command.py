@@ -21,7 +21,6 @@ from softcount.cli.reading import (
     read_lines,
     read_stop_words,
 )
-from softcount.cli.records import column_names, read_label, read_object, split_columns
 from softcount.cli.targets import NEW_FOLDER, PLAIN
 from softcount.core.errors import DataError, brief
 
@@ -180,29 +179,6 @@ def read_items(file: str, form: str, arguments: int) -> Iterator[Any]:
         yield item
 
 
-def read_votes(file: str, columns: Sequence[str]) -> Iterator[tuple[str, str, str | None]]:
-    """Yield votes, one on every line: item, annotator and label, None if it is unknown.
-
-    Lines are JSON objects if the first one is.
-    """
-    is_json = None
-    for number, line in read_lines(file):
-        place = f"{file}:{number}"
-        if not line.strip():
-            raise DataError(f"{place} is blank", "a corpus of votes has a vote on every line")
-        is_json = line.lstrip().startswith("{") if is_json is None else is_json
-        fields = read_object(line, place) if is_json else split_columns(line, columns, place)
-        assert fields is not None
-        label = read_label(fields.get("label"), place)
-        names = [fields.get(name) for name in ("item", "annotator")]
-        item, annotator = (str(name).strip() if name is not None else "" for name in names)
-        if not item or not annotator:
-            raise DataError(
-                f"{place} has no item or no annotator", "give every vote both: texts, or numbers"
-            )
-        yield item, annotator, label
-
-
 # building
 
 
@@ -240,9 +216,6 @@ READERS = {
     "items": Kind(
         lambda options, file: read_items(file, options.form, options.arguments),
         ("form", "arguments"),
-    ),
-    "votes": Kind(
-        lambda options, file: read_votes(file, column_names(options.columns)), ("columns",)
     ),
 }
 """The choices of ``--kind``; their builders stand in `softcount.text.corpora.KINDS`."""
@@ -287,7 +260,7 @@ class Build(WordOptions, Command):
         Input(
             "What the items are. documents: word counts, for cluster and topics. sentences: for "
             "tag and grammar. tagged: word/TAG. pairs: source ||| target, for align. trees: Penn "
-            "brackets. vectors: points. items: of a story, JSON lines. votes: of annotators.",
+            "brackets. vectors: points, for cluster. items: of a story, JSON lines.",
             choices=tuple(READERS),
         ),
     ] = "documents"
@@ -355,10 +328,6 @@ class Build(WordOptions, Command):
             least=1,
         ),
     ] = 1
-    columns: Annotated[
-        str,
-        Input("votes: names of the columns, in order.", metavar="NAMES", file=PLAIN),
-    ] = "item,annotator,label"
     json: JsonOption = False
 
     def check(self) -> None:

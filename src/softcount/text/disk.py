@@ -452,6 +452,12 @@ def read_facts(folder: Path) -> CorpusFacts:
     path = folder / META
     if not folder.is_dir():
         raise StoreError(f"there is no corpus {folder}", "build one: softcount corpus build")
+    if not path.exists():  # it is written last, into a folder that has another name until then
+        raise StoreError(
+            f"{folder} is not a corpus: it has no {META}",
+            "name the files in the folder, or build a corpus from them: softcount corpus build; "
+            "one that is being built appears when it is complete",
+        )
     try:
         if _size_of(path) > LARGEST_META:
             raise ValueError("it is too large")

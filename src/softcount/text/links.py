@@ -236,6 +236,20 @@ class FlatLinks:
             _check_link((int(self.source[k]), int(self.target[k])), shape, name(n))
 
 
+def join_links(parts: Iterable[FlatLinks]) -> FlatLinks:
+    """Return the links of some pairs, and after them those of others, as one.
+
+    >>> join_links([FlatLinks.of([[(0, 0)], []]), FlatLinks.of([[(2, 1)]])]).lists()
+    [[(0, 0)], [], [(2, 1)]]
+    """
+    lengths, sources, targets = zip(
+        *((np.diff(part.indptr), part.source, part.target) for part in parts), strict=True
+    )
+    indptr = np.concatenate([np.zeros(1, np.int64), *lengths])
+    np.cumsum(indptr, out=indptr)
+    return FlatLinks(indptr, np.concatenate(sources), np.concatenate(targets))
+
+
 def _flatten(lists: Sequence[Sequence[Link]], count: int) -> Array:
     """Concatenate all positions in one array, two per link; raise for invalid links."""
     try:

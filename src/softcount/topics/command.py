@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, cast
 
 import typer
 
@@ -31,7 +31,7 @@ from softcount.cli.options import (
     read_learner_name,
     read_smoothing,
 )
-from softcount.cli.reading import UNKNOWN, read_line_by_line, read_lines
+from softcount.cli.reading import UNKNOWN, open_folder, read_line_by_line, read_lines
 from softcount.cli.targets import PLAIN, WRITTEN, WRITTEN_OR_PRINTED
 from softcount.core.errors import DataError, brief
 from softcount.topics.parameters import LDAParameters
@@ -83,7 +83,10 @@ class Documents:
     @cached_property
     def places(self) -> Sequence[int]:
         """The line of the input that each document comes from, counted from 0."""
-        return range(len(self.texts)) if self.archive is None else self.archive.origin.tolist()
+        if self.archive is None:
+            return range(len(self.texts))
+        # an array: a list would take five times the memory
+        return cast("Sequence[int]", self.archive.origin)
 
     def name(self, number: int) -> str:
         """Return FILE:LINE of a document."""
@@ -119,9 +122,7 @@ def is_archive(files: Sequence[str]) -> bool:
 def read_documents(files: Sequence[str]) -> Documents:
     """Read the documents of an archive, or all lines of some files, file after file."""
     if is_archive(files):
-        from softcount.text.archive import Archive
-
-        return Documents(files, archive=Archive.open(files[0]))
+        return Documents(files, archive=open_folder(files[0], "documents"))
     texts: list[str] = []
     starts = []
     for file in files:
@@ -507,8 +508,8 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
 
         model: Any = answers.model
         marks = find_word_marks(model, self.top_words or MARKS)
-        rows = answers.proportions[answers.words > 0]
-        n_lines = np.bincount(rows.argmax(axis=1), minlength=model.n_components).tolist()
+        main = answers.proportions.argmax(axis=1)[answers.words > 0]  # of a large file no copy
+        n_lines = np.bincount(main, minlength=model.n_components).tolist()
         weights = answers.weights.tolist()
         topics = [Group(str(k), n_lines[k], weights[k], marks[k]) for k in range(len(weights))]
         seeds = {word for words in (answers.data.seed_words or {}).values() for word in words}
@@ -549,10 +550,12 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
         """Print one line for each line of the files, in their order."""
         if self.over_time == "-":
             return
-        places = answers.data.documents.places
-        main = answers.proportions.argmax(axis=1).tolist()
-        for number, d in enumerate(sorted(range(len(places)), key=places.__getitem__), 1):
-            k, row, has_topic = main[d], answers.proportions[d].tolist(), answers.words[d] > 0
+        import numpy as np
+
+        order = np.argsort(np.asarray(answers.data.documents.places, np.int64), kind="stable")
+        for number, d in enumerate(order, 1):
+            proportions, has_topic = answers.proportions[d], answers.words[d] > 0
+            k, row = int(proportions.argmax()), proportions.tolist()
             if self.json:
                 count = float(answers.words[d])  # an archive built in Python can have fractions
                 answer: dict[str, Any] = {
