@@ -472,6 +472,8 @@ class BitextShard:
     ``constraints``  known links; None: there are none
     ``new``          whether the pairs are not training pairs: unseen word pairs get a small
                      probability, so that no new pair is impossible
+    ``grid``         (target words,) rounds the counts of a corpus of several shards, so that their
+                     sum does not depend on the order: see `kernels.make_grid`; None: one shard
     """
 
     numbers: IntArray
@@ -482,19 +484,38 @@ class BitextShard:
     entries: IntArray | None = None
     constraints: LinkConstraints | None = None
     new: bool = False
+    grid: FloatArray | None = None
     _occurrences: Occurrences | None = None  # as found when the lexicon was made
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields alone: what is computed from them stays here."""
-        names = (field.name for field in fields(self) if not field.name.startswith("_"))
-        return {name: getattr(self, name) for name in names}
+        """Return the fields alone: what is computed from them stays here.
+
+        One of several shards is sent with the part of the lexicon that it needs.
+        """
+        names = [field.name for field in fields(self) if not field.name.startswith("_")]
+        own = self._with_own_lexicon() if self._is_one_of_several else self
+        return {name: getattr(own, name) for name in names}
+
+    @property
+    def _is_one_of_several(self) -> bool:
+        """Whether this is one of several shards that share the lexicon of the corpus."""
+        return self.grid is not None and self.entries is None
+
+    def _with_own_lexicon(self, threads: int = 1) -> BitextShard:
+        """Return the shard with the part of the lexicon that it needs."""
+        own, entries = self.lexicon.restrict(self.occurrences, self.target, threads)
+        return replace(self, lexicon=own, entries=entries, _occurrences=self.occurrences)
 
     def load(self, threads: int = 1) -> BitextShard:
-        """Return the shard itself: it is in memory. See `BitextShardOnDisk`."""
-        return self
+        """Return the shard for an E-step: it is in memory. See `BitextShardOnDisk`.
+
+        Of several shards, a copy: it forgets where words occur, which takes twice the memory of the
+        words themselves, as soon as the E-step is over.
+        """
+        return replace(self) if self._is_one_of_several else self
 
     @cached_property
     def occurrences(self) -> Occurrences:
@@ -524,6 +545,11 @@ class BitextShard:
         return ShardArrays(
             *rows, *self.occurrences, target.tokens, target.indptr, offsets, lexicon.n_targets
         )
+
+    @property
+    def rounding(self) -> FloatArray:
+        """The grid; zeros, which round nothing, if there is none."""
+        return np.zeros(self.lexicon.n_targets, np.float32) if self.grid is None else self.grid
 
     def take_entries(self, table: Any, exact: bool = False) -> FloatArray:
         """Return this shard's part of a translation table, one number per entry.
@@ -593,7 +619,7 @@ class LinkBlock:
     def scatter(self, links: FloatArray, counts: FloatArray, threads: int = 1) -> None:
         """Add the values of all links to the counts of their lexicon entries."""
         arrays = self.shard.arrays
-        arguments = self.first, self.last, arrays, links, counts
+        arguments = self.first, self.last, arrays, links, self.shard.rounding, counts
         over_rows(kernels.scatter, arrays.occurs, threads, *arguments)
 
     def matrices(self, links: FloatArray) -> Iterator[FloatArray]:
@@ -630,6 +656,8 @@ class BitextCorpus:
 
     Pairs with an empty side carry no information about alignments and are skipped.
 
+    The shards of pairs in memory are views of the corpus, and share its lexicon.
+
     Of pairs on disk, only the lengths and the lexicon are in memory, and the words of one shard:
     of at most `CUT` possible links. The part of the lexicon that a shard needs is found anew when
     it is read; that takes less than half the time of the quickest E-step.
@@ -654,6 +682,12 @@ class BitextCorpus:
         self.more, self._lexicon = more, lexicon
         self.numbers = np.flatnonzero(pairs.source.lengths * pairs.target.lengths)
         self._collected: PairLexicon | None = None
+        l, m = (lengths.astype(np.float64) for lengths in self.sizes)
+        self.cuts = cut_by_work(l * m + np.maximum(l, m), CUT)
+        """The first pair of each shard, and the one after its last, counted in ``numbers``.
+
+        Both directions are cut at the same pairs: what counts is the one with more links.
+        """
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -663,8 +697,9 @@ class BitextCorpus:
 
         The lexicon of pairs on disk goes along: to collect it they must all be read.
         """
-        names = ("pairs", "null", "constraints", "more", "_lexicon", "numbers", "_collected")
-        return {name: getattr(self, name) for name in names}
+        names = ("pairs", "null", "constraints", "more", "_lexicon", "numbers", "cuts")
+        state = {name: getattr(self, name) for name in names}
+        return {**state, "_collected": self._collected if self.is_on_disk else None}
 
     @property
     def is_on_disk(self) -> bool:
@@ -676,15 +711,6 @@ class BitextCorpus:
         """Source lengths l and target lengths m, each (pairs,)."""
         source, target = self.pairs.source, self.pairs.target
         return source.lengths[self.numbers], target.lengths[self.numbers]
-
-    @cached_property
-    def cuts(self) -> list[tuple[int, int]]:
-        """The first pair of each shard, and the one after its last, counted in ``numbers``.
-
-        Both directions are cut at the same pairs: what counts is the one with more links.
-        """
-        l, m = (lengths.astype(np.float64) for lengths in self.sizes)
-        return cut_by_work(l * m + np.maximum(l, m), CUT)
 
     @cached_property
     def _kept(self) -> tuple[Bitext, LinkConstraints | None]:
@@ -709,28 +735,32 @@ class BitextCorpus:
             source, target = source.select(numbers - begin), target.select(numbers - begin)
         return source, target, self.constraints and self.constraints.select(numbers)
 
-    def _view(self, first: int, last: int, lexicon: PairLexicon | None = None) -> BitextShard:
-        """Make a shard of consecutive pairs, with this lexicon or that of these pairs alone."""
+    @cached_property
+    def _grid(self) -> FloatArray | None:
+        """What rounds the counts of several shards: see `kernels.make_grid`."""
+        if len(self.cuts) == 1 or self._lexicon is not None:
+            return None
+        return kernels.make_grid(count_words(self.pairs.target))
+
+    def _collect(self, first: int, last: int) -> tuple[PairLexicon, Occurrences]:
+        """Collect the lexicon of consecutive pairs; also return where source words occur in them."""
+        source, target, _ = self._cut(first, last)
+        n_sources, n_targets = len(self.pairs.source.words), len(self.pairs.target.words)
+        found = kernels.find_occurrences(source.tokens, source.indptr, n_sources, self.null)
+        return make_lexicon(found, target, n_targets), found
+
+    def _view(
+        self, first: int, last: int, lexicon: PairLexicon, found: Occurrences | None = None
+    ) -> BitextShard:
+        """Make a shard of consecutive training pairs with the lexicon of all."""
         source, target, known = self._cut(first, last)
-        found = None
-        if lexicon is None:
-            borders, n_sources = source.indptr, len(self.pairs.source.words)
-            found = kernels.find_occurrences(source.tokens, borders, n_sources, self.null)
-            lexicon = make_lexicon(found, target, len(self.pairs.target.words))
         own = (self.numbers[first:last], source, target, lexicon, self.null)
-        return BitextShard(*own, constraints=known, _occurrences=found)
+        return BitextShard(*own, constraints=known, grid=self._grid, _occurrences=found)
 
     def read(self, first: int, last: int, threads: int = 1) -> BitextShard:
         """Read a shard of consecutive training pairs from disk."""
-        lexicon = self.lexicon
-        if len(self.cuts) == 1:
-            return self._view(first, last, lexicon)
-        source, target, known = self._cut(first, last)
-        borders = source.indptr
-        found = kernels.find_occurrences(source.tokens, borders, lexicon.n_sources, self.null)
-        own, entries = lexicon.restrict(found, target, threads)
-        pairs = (self.numbers[first:last], source, target)
-        return BitextShard(*pairs, own, self.null, entries, known, _occurrences=found)
+        whole = self._view(first, last, self.lexicon)
+        return whole if len(self.cuts) == 1 else whole._with_own_lexicon(threads)
 
     def _unite(self, parts: Iterable[PairLexicon]) -> PairLexicon:
         """Return the lexicon of all pairs, from those of parts of them."""
@@ -738,23 +768,24 @@ class BitextCorpus:
         return lexicon if self.more is None else lexicon.with_pairs(*self.more)
 
     @cached_property
-    def _parts(self) -> tuple[PairLexicon, list[BitextShard]]:
-        """The lexicon of these pairs, and their shards."""
-        parts = [self._view(first, last) for first, last in self.cuts]
-        lexicon = self._unite(part.lexicon for part in parts)
-        if len(parts) == 1:
-            return lexicon, [replace(parts[0], lexicon=lexicon)]
-        return lexicon, [replace(part, entries=lexicon.locate(part.lexicon)) for part in parts]
+    def _views(self) -> list[BitextShard]:
+        """The shards of pairs in memory; their lexicon is collected from all pairs at once."""
+        found, lexicon = None, self._collected
+        if lexicon is None:
+            lexicon, found = self._collect(0, len(self))
+            lexicon = self._unite([lexicon])
+        if len(self.cuts) > 1:
+            found = None
+        return [self._view(first, last, lexicon, found) for first, last in self.cuts]
 
     @cached_property
     def everything(self) -> BitextShard:
         """All pairs in one shard, in memory."""
         if self._lexicon is not None:
             return self._make_shard(self.numbers)
-        if self.is_on_disk:
-            return self._view(0, len(self), self.lexicon)
-        lexicon, parts = self._parts
-        return parts[0] if len(parts) == 1 else self._view(0, len(self), lexicon)
+        if not self.is_on_disk and len(self.cuts) == 1:
+            return self._views[0]
+        return replace(self._view(0, len(self), self.lexicon), grid=None)
 
     def _make_shard(self, numbers: IntArray) -> BitextShard:
         """Make a shard of the pairs ``numbers``; their words may be new to the lexicon."""
@@ -789,9 +820,9 @@ class BitextCorpus:
         if self._lexicon is not None:
             return self._lexicon
         if not self.is_on_disk:
-            return self._parts[0]
+            return self._views[0].lexicon
         if self._collected is None:
-            self._collected = self._unite(self._view(*cut).lexicon for cut in self.cuts)
+            self._collected = self._unite(self._collect(*cut)[0] for cut in self.cuts)
         return self._collected
 
     def shards(
@@ -799,9 +830,8 @@ class BitextCorpus:
     ) -> Sequence[BitextShard | BitextShardOnDisk]:
         """Cut the pairs into shards of at most `CUT` possible links, or into mini-batches.
 
-        The shards of training pairs are views of the corpus, and made once, together with the
-        lexicon; those on disk are read when they are used. Kernels are threaded, so that a single
-        shard is no slower than many.
+        The shards of training pairs are views of the corpus; those on disk are read when they are
+        used. Kernels are threaded, so that a single shard is no slower than many.
         """
         if batch_size is not None:
             batches = split_items(len(self), len(self), batch_size, seed)
@@ -813,7 +843,7 @@ class BitextCorpus:
             if self.is_on_disk:
                 return parts
             return [self.everything] if len(parts) == 1 else list(parts)
-        return ShardsOnAccess(self._refer, self.cuts) if self.is_on_disk else self._parts[1]
+        return ShardsOnAccess(self._refer, self.cuts) if self.is_on_disk else self._views
 
     def chunks(self) -> Sequence[BitextShard]:
         """Return all pairs in order, `CHUNK` at a time, as shards made on access."""
@@ -836,8 +866,8 @@ class BidirectionalShard(NamedTuple):
     backward: BitextShard
 
     def load(self, threads: int = 1) -> BidirectionalShard:
-        """Return the shard itself: it is in memory."""
-        return self
+        """Return the shard for an E-step: see `BitextShard.load`."""
+        return BidirectionalShard(self.forward.load(threads), self.backward.load(threads))
 
     def backward_blocks(self) -> Iterator[LinkBlock]:
         """Yield backward blocks of the same pairs as the forward blocks."""

@@ -369,9 +369,19 @@ def gather(
 
 @njit
 def scatter(
-    first: int, last: int, lower: int, upper: int, shard: ShardArrays, links: Array, counts: Array
+    first: int,
+    last: int,
+    lower: int,
+    upper: int,
+    shard: ShardArrays,
+    links: Array,
+    grid: Array,
+    counts: Array,
 ) -> None:
-    """Add the links of source words ``first`` to ``last`` to the counts of their entries."""
+    """Add the links of source words ``first`` to ``last`` to the counts of their entries.
+
+    ``grid``  (target words,) rounds the sums of the block: see `make_grid`
+    """
     rows, targets, occurs, pairs, positions, tokens, borders, offsets, n_targets = shard
     mass = np.zeros(n_targets)
     origin = offsets[lower]
@@ -388,8 +398,30 @@ def scatter(
             for j in range(m):
                 mass[tokens[start + j]] += links[at - origin + j]
         for k in range(rows[row], rows[row + 1]):
-            counts[k] += mass[targets[k]]
-            mass[targets[k]] = 0.0
+            f = targets[k]
+            counts[k] += (mass[f] + grid[f]) - grid[f]
+            mass[f] = 0.0
+
+
+# Sums that do not depend on their order.
+#
+# A target word is aligned once wherever it occurs, so that no count of it exceeds the number n of
+# its occurrences. Multiples of 2^(p − 52), for 2^(p − 2) ≥ n, are added without rounding: their sum
+# is the same in any order, in one place or in many. To add 1.5 · 2^p to a number, and to take it
+# away again, rounds the number to such a multiple.
+
+
+def make_grid(counts: IntArray) -> FloatArray:
+    """Return the number that rounds what is added to the counts of each target word.
+
+    ``counts``  (target words,) how often each occurs
+
+    >>> make_grid(np.array([1, 3]))
+    array([ 6., 24.], dtype=float32)
+    """
+    powers = np.ceil(np.log2(np.maximum(counts, 1))) + 2.0
+    grid: FloatArray = np.float32(1.5) * np.exp2(powers).astype(np.float32)
+    return grid
 
 
 @njit
@@ -590,9 +622,18 @@ def invert(first: int, last: int, borders: IntArray, sums: FloatArray, logs: Flo
 
 @njit
 def expected_counts(
-    first: int, last: int, table: Array, shard: ShardArrays, inverse: Array, out: Array
+    first: int,
+    last: int,
+    table: Array,
+    shard: ShardArrays,
+    inverse: Array,
+    grid: Array,
+    counts: Array,
 ) -> None:
-    """Compute the expected counts of rows ``first`` to ``last``; ``inverse``: 1 / denominator."""
+    """Add the expected counts of rows ``first`` to ``last``, rounded as by `scatter`.
+
+    ``inverse``  1 / denominator of each target token
+    """
     rows, targets, occurs, pairs, _, tokens, borders, _, n_targets = shard
     mass = np.zeros(n_targets)
     for row in range(first, last):
@@ -603,9 +644,12 @@ def expected_counts(
             p = pairs[o]
             for t in range(borders[p], borders[p + 1]):
                 mass[tokens[t]] += inverse[t]
+        if begin == end:
+            continue
         for k in range(rows[row], rows[row + 1]):
-            out[k] = table[k] * mass[targets[k]]
-            mass[targets[k]] = 0.0
+            f = targets[k]
+            counts[k] += (table[k] * mass[f] + grid[f]) - grid[f]
+            mass[f] = 0.0
 
 
 # Positions near the diagonal (Dyer, Chahuneau & Smith 2013).
