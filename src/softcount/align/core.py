@@ -134,7 +134,7 @@ class AlignmentCore(Model):
             self.operations_per_link * links + 8.0 * entries,
             data=count_bytes(corpus),
             tables=4.0 * NUMBER * entries,
-            links=2.0 * NUMBER * min(links, BLOCK),
+            links=2.0 * NUMBER * min(links / len(corpus.cuts), BLOCK),
         )
 
     def expect(self, params: Params, shard: BitextShard, how: EStep, local: Any = None) -> Stats:

@@ -40,6 +40,9 @@ NARROW = 1 << 16
 BLOCK = 1 << 23
 """The maximum number of links in a block, unless a single pair has more."""
 
+PART = 1 << 18
+"""Words are counted this many at a time, or as many as the vocabulary has: counting copies them."""
+
 CHUNK = 1 << 12
 """New pairs are aligned this many at a time."""
 
@@ -199,10 +202,10 @@ def unite_lexicons(parts: Iterable[PairLexicon]) -> PairLexicon:
 
 def count_words(side: Side) -> IntArray:
     """Count how often each word of the vocabulary occurs, (words,)."""
-    parts = side.tokens.parts() if isinstance(side.tokens, DiskArray) else (side.tokens,)
     counts = np.zeros(len(side.words), np.int64)
-    for part in parts:
-        counts += np.bincount(part, minlength=len(counts))
+    most = max(PART, len(counts))
+    for first in range(0, len(side.tokens), most):
+        counts += np.bincount(side.tokens[first : first + most], minlength=len(counts))
     return counts
 
 
