@@ -41,6 +41,7 @@ from softcount.align.kernels import (
     PairSizes,
     SentenceShapes,
 )
+from softcount.core import pages
 from softcount.core.errors import LearnerError
 from softcount.core.estimate import NUMBER, Estimate, count_bytes, make_estimate, n_entries
 from softcount.core.model import Model, check_possible
@@ -265,7 +266,7 @@ class ShardEStep:
                 self.table_counts = self.total
             else:
                 dtype = self.table.dtype if narrow and shard.grid is None else np.float64
-                self.table_counts = np.zeros(len(shard.lexicon), dtype)
+                self.table_counts = pages.zeros(len(shard.lexicon), dtype)
             self.counts = core.zero_counts(shard)
         self._memory = np.empty(0, self.table.dtype)
 
@@ -275,8 +276,9 @@ class ShardEStep:
         ``best``  instead, 1 for the links of the best alignments and 0 for others
         """
         size = int(block.offsets[-1])
-        if len(self._memory) < size:  # reused, because allocating for each block is slow
-            self._memory = np.empty(size, self.table.dtype)
+        if len(self._memory) < size:  # one for all blocks: of another, views may be in use
+            most = min(int(self.shard.arrays.offsets[-1]), BLOCK)
+            self._memory = pages.zeros(max(size, most), self.table.dtype)
         links = self._memory[:size]
         links[:] = 0.0
         block.gather(self.table, links, self.how.threads)
@@ -390,7 +392,7 @@ class IBM1Core(AlignmentCore):
         step = ShardEStep(self, params, shard, how, narrow=True)
         table, arrays, borders = step.table, shard.arrays, shard.target.indptr
         # Σ_e t(f_j | e) of every target token, then 1 / Σ_e t(f_j | e)
-        sums = np.empty(len(shard.target.tokens), table.dtype)
+        sums = pages.zeros(len(shard.target.tokens), table.dtype)
         # each piece reads the rows of all words that occur in it, so there are as few as possible
         n = 1 if len(sums) < FEW else how.threads
         cuts = even_pieces(np.diff(arrays.offsets), n).tolist()

@@ -15,6 +15,7 @@ import numpy as np
 
 from softcount.align import kernels
 from softcount.align.kernels import Occurrences, SentenceShapes, ShardArrays
+from softcount.core import pages
 from softcount.core.errors import DataError, LearnerError, brief
 from softcount.core.types import BoolArray, Counts, FloatArray, IntArray, SparseCounts
 from softcount.kernels import sparse
@@ -37,7 +38,7 @@ PIECE = 1 << 22
 NARROW = 1 << 16
 """With at most this many target words, their indices are stored in two bytes."""
 
-BLOCK = 1 << 23
+BLOCK = 1 << 22
 """The maximum number of links in a block, unless a single pair has more."""
 
 PART = 1 << 18
@@ -56,6 +57,16 @@ FORMS = 'write {"house": "maison"}, {"house": ["maison", "chambre"]} or {"house"
 def cumulate(lengths: IntArray) -> IntArray:
     """Return where consecutive parts of these lengths begin, and where the last one ends."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+
+
+def find_occurrences(tokens: IntArray, borders: IntArray, n_words: int, null: bool) -> Occurrences:
+    """Find the occurrences of each word; with ``null``, the empty word occurs in every pair."""
+    n = len(tokens) + null * (len(borders) - 1)
+    found = Occurrences(
+        np.zeros(n_words + 2, np.int64), pages.zeros(n, np.int32), pages.zeros(n, np.int32)
+    )
+    kernels.fill_occurrences(tokens, borders, null, found)
+    return found
 
 
 # Co-occurring words
@@ -132,19 +143,36 @@ class PairLexicon:
 
         def find(first: int, last: int) -> IntArray:
             most = int(self.indptr[last] - self.indptr[first]) + 1
-            out: IntArray = np.empty(most, np.int32 if small else np.int64)
+            out: IntArray = pages.zeros(most, np.int32 if small else np.int64)
             rows = (self.indptr, self.targets), occurrences.indptr, occurrences.pairs
             sentences = target.tokens, target.indptr, self.n_targets
             n = kernels.find_used(first, last, *rows, *sentences, out, lengths)
             return out[:n].copy()
 
         with ThreadPoolExecutor(threads) as pool:
-            entries = np.concatenate(
-                list(pool.map(lambda cut: find(*cut), pairwise(cuts.tolist())))
-            )
+            entries = _join(list(pool.map(lambda cut: find(*cut), pairwise(cuts.tolist()))))
         targets = np.empty(len(entries), self.targets.dtype)
         sparse.take(self.targets, entries, targets)
         return PairLexicon(cumulate(lengths), targets, self.n_targets), entries
+
+    def transposed(self, null: bool) -> PairLexicon:
+        """Return the same pairs of words as entries of the other direction.
+
+        ``null``  whether there is an empty word: it co-occurs with all words of complete pairs
+        """
+        rows = self.n_targets + 1
+        lengths = np.zeros(rows, np.int64)
+        own = self.indptr[: self.n_sources + 1], self.targets
+        kernels.count_targets(*own, lengths)
+        present = np.flatnonzero(np.diff(self.indptr)[:-1])  # source words that occur
+        lengths[-1] = len(present) if null else 0
+        indptr = cumulate(lengths)
+        narrowest = np.uint16 if self.n_sources <= NARROW else np.int32
+        sources: IntArray = pages.zeros(int(indptr[-1]), narrowest)
+        kernels.transpose(*own, indptr[:-1].copy(), sources)
+        if null:
+            sources[indptr[-2] :] = present
+        return PairLexicon(indptr, sources, self.n_sources)
 
     def unite(self, other: PairLexicon) -> PairLexicon:
         """Return the entries of both lexicons, which have the same numbers for all words."""
@@ -175,7 +203,7 @@ def make_lexicon(
     cuts = np.unique(np.concatenate([[0], np.searchsorted(links, wanted), [n_rows]]))
 
     def collect(first: int, last: int) -> IntArray:
-        out = np.empty(links[last] - links[first] + 1, np.int32)
+        out = pages.zeros(int(links[last] - links[first]) + 1, np.int32)
         n = kernels.find_cooccurring(
             first, last, *rows, target.tokens, target.indptr, n_targets, out, lengths
         )
@@ -183,7 +211,18 @@ def make_lexicon(
 
     with ThreadPoolExecutor(threads) as pool:
         pieces = list(pool.map(lambda cut: collect(*cut), pairwise(cuts.tolist())))
-    return PairLexicon(cumulate(lengths), np.concatenate(pieces), n_targets)
+    return PairLexicon(cumulate(lengths), _join(pieces), n_targets)
+
+
+def _join(pieces: list[IntArray]) -> IntArray:
+    """Concatenate pieces, each of which is forgotten as soon as it has been copied."""
+    whole: IntArray = pages.zeros(sum(map(len, pieces)), pieces[0].dtype)
+    at = len(whole)
+    while pieces:
+        piece = pieces.pop()
+        whole[at - len(piece) : at] = piece
+        at -= len(piece)
+    return whole
 
 
 def unite_lexicons(parts: Iterable[PairLexicon]) -> PairLexicon:
@@ -526,7 +565,7 @@ class BitextShard:
         if self._occurrences is not None:
             return self._occurrences
         tokens, borders = self.source.tokens, self.source.indptr
-        return kernels.find_occurrences(tokens, borders, self.lexicon.n_sources, self.null)
+        return find_occurrences(tokens, borders, self.lexicon.n_sources, self.null)
 
     @cached_property
     def sizes(self) -> tuple[IntArray, IntArray]:
@@ -561,11 +600,11 @@ class BitextShard:
                    under exactly this table
         """
         if self.entries is None:
-            return np.ascontiguousarray(table)  # the initial table is one broadcast number
+            return pages.contiguous(np.asarray(table))  # at first, one broadcast number
         if not self.new:
             if not (isinstance(table, np.ndarray) and table.flags.c_contiguous):
                 return np.asarray(table[self.entries])  # a lazy table, or one broadcast number
-            values = np.empty(len(self.entries), table.dtype)
+            values: FloatArray = pages.zeros(len(self.entries), table.dtype)
             sparse.take(table, self.entries, values)
             return values
         values = np.asarray(table[np.maximum(self.entries, 0)])
@@ -749,7 +788,7 @@ class BitextCorpus:
         """Collect the lexicon of consecutive pairs; also return where source words occur in them."""
         source, target, _ = self._cut(first, last)
         n_sources, n_targets = len(self.pairs.source.words), len(self.pairs.target.words)
-        found = kernels.find_occurrences(source.tokens, source.indptr, n_sources, self.null)
+        found = find_occurrences(source.tokens, source.indptr, n_sources, self.null)
         return make_lexicon(found, target, n_targets), found
 
     def _view(
@@ -779,7 +818,16 @@ class BitextCorpus:
             lexicon = self._unite([lexicon])
         if len(self.cuts) > 1:
             found = None
+            pages.give_back()
         return [self._view(first, last, lexicon, found) for first, last in self.cuts]
+
+    def flipped(self, constraints: LinkConstraints | None) -> BitextCorpus:
+        """Return the corpus of the other direction, whose lexicon has the same pairs of words."""
+        more = self.more and (self.more[1], self.more[0])
+        other = BitextCorpus(self.pairs.flipped(), self.null, constraints, more)
+        if more is None:
+            other._collected = self.lexicon.transposed(self.null)
+        return other
 
     @cached_property
     def everything(self) -> BitextShard:
@@ -801,7 +849,7 @@ class BitextCorpus:
         pairs, lexicon = self.pairs.select(numbers), self.lexicon
         source, rows = renumber(pairs.source)
         target, columns = renumber(pairs.target)
-        occurrences = kernels.find_occurrences(source.tokens, source.indptr, len(rows), self.null)
+        occurrences = find_occurrences(source.tokens, source.indptr, len(rows), self.null)
         local = make_lexicon(occurrences, target, len(columns))
         rows = np.append(np.where(rows < lexicon.n_sources, rows, -1), lexicon.n_sources)
         entries = lexicon.match(rows, local, columns)
@@ -889,7 +937,7 @@ class BidirectionalShardOnDisk(NamedTuple):
         return BidirectionalShard(self.forward.load(threads), self.backward.load(threads))
 
 
-def _join(
+def _join_shards(
     forward: Sequence[Any], backward: Sequence[Any], n: int
 ) -> BidirectionalShard | BidirectionalShardOnDisk:
     """Return shard n of both directions."""
@@ -930,7 +978,7 @@ class BidirectionalCorpus:
 def _join_all(forward: Sequence[Any], backward: Sequence[Any]) -> ShardsOnAccess[Any]:
     """Return the shards of both directions, made on access."""
     numbers = range(len(forward))
-    return ShardsOnAccess(partial(_join, forward, backward), [(n,) for n in numbers])
+    return ShardsOnAccess(partial(_join_shards, forward, backward), [(n,) for n in numbers])
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,6 +19,7 @@ from scipy.special import xlogy
 from softcount.align import kernels
 from softcount.align.data import cumulate
 from softcount.align.kernels import JumpRows, SentenceShapes
+from softcount.core import pages
 from softcount.core.errors import LearnerError
 from softcount.core.types import Array, Counts, FloatArray, IntArray
 from softcount.families.base import CountAverage, Family
@@ -111,8 +112,8 @@ class StemTable(LargeTable):
             rows = (self._members, self._begins, self.indptr, self.outcomes)
             lend_counts(*rows, target_stems, observed, augmented)
             return super()._each(method, augmented, old, *more)
-        old = np.ascontiguousarray(old)  # the initial table is one broadcast number
-        new = np.empty(self.shape, self.dtype)
+        old = pages.contiguous(old)  # the initial table is one broadcast number
+        new = pages.zeros(self.shape, self.dtype)
         for first, last in self._groups():
             begins = self._begins[first : last + 1]
             rows = self._members[begins[0] : begins[-1]]

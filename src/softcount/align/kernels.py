@@ -71,17 +71,15 @@ class Occurrences(NamedTuple):
 
 
 @njit
-def find_occurrences(tokens: IntArray, borders: IntArray, n_words: int, null: bool) -> Occurrences:
-    """Find the occurrences of each word; with ``null``, the empty word occurs in every pair."""
-    n_pairs = len(borders) - 1
-    indptr = np.zeros(n_words + 2, np.int64)
+def fill_occurrences(tokens: IntArray, borders: IntArray, null: bool, found: Occurrences) -> None:
+    """Find the occurrences of each word; ``found`` has room for them, and zeros for ``indptr``."""
+    indptr, pairs, positions = found
+    n_words, n_pairs = len(indptr) - 2, len(borders) - 1
     for token in tokens:
         indptr[token + 1] += 1
     indptr[n_words + 1] = n_pairs if null else 0
     for row in range(n_words + 1):
         indptr[row + 1] += indptr[row]
-    pairs = np.empty(indptr[-1], np.int32)
-    positions = np.empty(indptr[-1], np.int32)
     free = indptr.copy()
     for p in range(n_pairs):
         start, end = borders[p], borders[p + 1]
@@ -94,7 +92,6 @@ def find_occurrences(tokens: IntArray, borders: IntArray, n_words: int, null: bo
             pairs[free[n_words]] = p
             positions[free[n_words]] = end - start
             free[n_words] += 1
-    return Occurrences(indptr, pairs, positions)
 
 
 @njit
@@ -178,6 +175,23 @@ def _unpack(seen: IntArray, out: IntArray, at: int) -> None:
             bits >>= one
             f += 1
         seen[w] = zero
+
+
+@njit
+def count_targets(indptr: IntArray, targets: IntArray, lengths: IntArray) -> None:
+    """Count in how many rows of a lexicon each target word is."""
+    for k in range(indptr[0], indptr[-1]):
+        lengths[targets[k]] += 1
+
+
+@njit
+def transpose(indptr: IntArray, targets: IntArray, free: IntArray, out: IntArray) -> None:
+    """Write the rows that each target word is in, in order, from ``free`` on, which moves on."""
+    for row in range(len(indptr) - 1):
+        for k in range(indptr[row], indptr[row + 1]):
+            f = targets[k]
+            out[free[f]] = row
+            free[f] += 1
 
 
 @njit

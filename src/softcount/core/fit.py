@@ -137,6 +137,26 @@ def fit(
     The first Ctrl-C stops the run after the current step: what it has learned is kept, and the
     verdict says so. A second Ctrl-C aborts at once.
     """
+    settings = (seed, short_runs, development, on_step, keep_params, theory, keep_local, folder)
+    return _fit(model, data, learner, engine, init, *settings)
+
+
+def _fit(
+    model: Model,
+    data: Corpus,
+    learner: Learner | None,
+    engine: Engine | None,
+    init: Init,
+    seed: int = 0,
+    short_runs: int = 0,
+    development: Corpus | None = None,
+    on_step: Sequence[OnStep] | OnStep = (),
+    keep_params: bool = False,
+    theory: bool = False,
+    keep_local: bool = False,
+    folder: FitFolder | None = None,
+) -> Fit:
+    """Do what `fit` does; initial parameters that nobody else keeps are freed on the way."""
     learner = learner or model.default_learner
     runs_differ = callable(init) or learner.stochastic or learner.schedule.shuffles
     if learner.n_init > 1 and not runs_differ:
@@ -149,13 +169,18 @@ def fit(
     if isinstance(init, WarmStart):
         start = dict(init.params)
         for simpler in init.models:
-            tables = {name: start[name] for name in simpler.families}
-            before = fit(
-                simpler, data, None, engine, init=tables, keep_params=keep_params, folder=folder
+            before = _fit(
+                simpler,
+                data,
+                None,
+                engine,
+                {name: start.pop(name) for name in simpler.families},
+                keep_params=keep_params,
+                folder=folder,
             )
             start |= before.params
             warm_up.append(before.trace)
-            del tables, before
+            del before
         init = start
         del start
     # what follows a warm-up or a search that Ctrl-C has cut short is not what it should be

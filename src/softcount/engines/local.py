@@ -10,9 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any, TypeVar
 
-import numpy as np
-
-from softcount.core import interrupt, spill
+from softcount.core import interrupt, pages, spill
 from softcount.core.errors import SoftcountError, brief
 from softcount.core.estimate import count_bytes
 from softcount.core.spill import Region, SpillFile
@@ -101,7 +99,7 @@ class LocalSession(AbstractContextManager["LocalSession"]):
 
         def share(name: str, size: int, dtype: Any) -> Array:
             if name not in shared:
-                shared[name] = np.zeros(size, dtype)
+                shared[name] = pages.zeros(size, dtype)
             return shared[name]
 
         if self._pool is None:
