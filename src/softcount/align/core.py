@@ -41,6 +41,7 @@ from softcount.align.kernels import (
     PairSizes,
     SentenceShapes,
 )
+from softcount.core import pages
 from softcount.core.errors import LearnerError
 from softcount.core.estimate import NUMBER, Estimate, count_bytes, make_estimate, n_entries
 from softcount.core.model import Model, check_possible
@@ -58,6 +59,7 @@ from softcount.core.types import (
 from softcount.families.base import Family
 from softcount.families.categorical import SparseCategorical
 from softcount.families.large import LargeTable
+from softcount.kernels import sparse
 from softcount.kernels.threads import FEW, even_pieces, in_turn, over_rows
 from softcount.learners.named import EM
 
@@ -122,8 +124,7 @@ class AlignmentCore(Model):
     def estimate(self, corpus: BitextCorpus) -> Estimate:
         """Estimate memory and work: the table and its counts, and the links of a block of pairs.
 
-        The table has an entry for each pair of words that co-occur. A sum over n shards in a binary
-        tree keeps up to log₂ n partial sums.
+        The table has an entry for each pair of words that co-occur.
         """
         l, m = corpus.sizes
         links = float(np.sum((l + 1.0) * m))
@@ -134,8 +135,7 @@ class AlignmentCore(Model):
             self.operations_per_link * links + 8.0 * entries,
             data=count_bytes(corpus),
             tables=4.0 * NUMBER * entries,
-            sums=NUMBER * entries * math.ceil(math.log2(len(corpus.cuts))),
-            links=2.0 * NUMBER * min(links, BLOCK),
+            links=2.0 * NUMBER * min(links / len(corpus.cuts), BLOCK),
         )
 
     def expect(self, params: Params, shard: BitextShard, how: EStep, local: Any = None) -> Stats:
@@ -235,6 +235,7 @@ class ShardEStep:
 
     ``table``         (entries,) t(f | e) of the shard's entries
     ``table_counts``  (entries,) their expected counts; None: not requested
+    ``total``         (entries of the model,) the array that all shards add them to, if there is one
     ``counts``        expected counts of the other families, see `AlignmentCore.zero_counts`
     ``logs``          (pairs,) log p(f | e) of each pair
     ``scores``        (pairs,) the objective attained for each pair: see `Stats.score`
@@ -242,15 +243,30 @@ class ShardEStep:
     ``ahead``         the same terms at the parameters of `EStep.against`
     """
 
-    def __init__(self, core: AlignmentCore, params: Params, shard: BitextShard, how: EStep) -> None:
+    def __init__(
+        self,
+        core: AlignmentCore,
+        params: Params,
+        shard: BitextShard,
+        how: EStep,
+        narrow: bool = False,
+    ) -> None:
+        """``narrow``: counts have the dtype of the table, unless shards are to be added up."""
         self.core, self.params, self.shard, self.how = core, params, shard, how
         self.table = shard.take_entries(params[TABLE], how.theory)
         self.logs, self.scores = np.zeros(len(shard)), np.zeros(len(shard))
         self.expected = self.ahead = 0.0
         self.table_counts: FloatArray | None = None
+        self.total: FloatArray | None = None
         self.counts: dict[str, Array] = {}
         if not how.score_only:
-            self.table_counts = np.zeros(len(shard.lexicon))
+            if how.into is not None and shard.grid is not None:
+                self.total = how.into(TABLE, core.table.n_entries, np.float64)
+            if self.total is not None and shard.entries is None:
+                self.table_counts = self.total
+            else:
+                dtype = self.table.dtype if narrow and shard.grid is None else np.float64
+                self.table_counts = pages.zeros(len(shard.lexicon), dtype)
             self.counts = core.zero_counts(shard)
         self._memory = np.empty(0, self.table.dtype)
 
@@ -260,8 +276,9 @@ class ShardEStep:
         ``best``  instead, 1 for the links of the best alignments and 0 for others
         """
         size = int(block.offsets[-1])
-        if len(self._memory) < size:  # reused, because allocating for each block is slow
-            self._memory = np.empty(size, self.table.dtype)
+        if len(self._memory) < size:  # one for all blocks: of another, views may be in use
+            most = min(int(self.shard.arrays.offsets[-1]), BLOCK)
+            self._memory = pages.zeros(max(size, most), self.table.dtype)
         links = self._memory[:size]
         links[:] = 0.0
         block.gather(self.table, links, self.how.threads)
@@ -286,7 +303,10 @@ class ShardEStep:
         counts: dict[str, Counts] = {}
         if table is not None:
             counts = self.core.model_counts(shard, self.counts)
-            counts = {TABLE: shard.model_counts(table, self.core.table.n_entries), **counts}
+            if self.total is None:
+                counts = {TABLE: shard.model_counts(table, self.core.table.n_entries), **counts}
+            elif shard.entries is not None:
+                sparse.add_at(self.total, shard.entries, table)
             if theory and shard.entries is not None:
                 # entries that are not in the model's lexicon have the fixed probability UNSEEN
                 unseen = float(table[shard.entries < 0].sum())
@@ -369,10 +389,10 @@ class IBM1Core(AlignmentCore):
         shard = shard.load(how.threads)
         if not (how.fill == "soft" and how.temper == 1.0 and shard.constraints is None):
             return super().expect(params, shard, how, local)
-        step = ShardEStep(self, params, shard, how)
+        step = ShardEStep(self, params, shard, how, narrow=True)
         table, arrays, borders = step.table, shard.arrays, shard.target.indptr
         # Σ_e t(f_j | e) of every target token, then 1 / Σ_e t(f_j | e)
-        sums = np.empty(len(shard.target.tokens), table.dtype)
+        sums = pages.zeros(len(shard.target.tokens), table.dtype)
         # each piece reads the rows of all words that occur in it, so there are as few as possible
         n = 1 if len(sums) < FEW else how.threads
         cuts = even_pieces(np.diff(arrays.offsets), n).tolist()
@@ -387,8 +407,7 @@ class IBM1Core(AlignmentCore):
         step.scores = step.logs
         step.add_fixed(float(uniform.sum()))
         if not how.score_only:
-            step.table_counts = np.empty(len(shard.lexicon), table.dtype)
-            arguments = (table, arrays, sums, step.table_counts)
+            arguments = (table, arrays, sums, shard.rounding, step.table_counts)
             over_rows(kernels.expected_counts, arrays.occurs, how.threads, *arguments)
         return step.stats()
 
@@ -784,6 +803,14 @@ def join_directions(values: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
+def _of_direction(how: EStep, prefix: str) -> EStep:
+    """Return the options of an E-step for one direction, whose families have no prefix."""
+    into = how.into
+    if into is None:
+        return how
+    return replace(how, into=lambda name, size, dtype: into(prefix + name, size, dtype))
+
+
 class AgreementCore(Model):
     """Two directional models whose expected counts are products of both posteriors.
 
@@ -827,12 +854,13 @@ class AgreementCore(Model):
         """Compute the expected counts of both directions, and the sum of their log-likelihoods."""
         shard = shard.load(how.threads)
         forward_params, backward_params = split_directions(params)
+        ways = _of_direction(how, FORWARD), _of_direction(how, BACKWARD)
         if not self.agree:
-            there = self.forward.expect(forward_params, shard.forward, how)
-            back = self.backward.expect(backward_params, shard.backward, how)
+            there = self.forward.expect(forward_params, shard.forward, ways[0])
+            back = self.backward.expect(backward_params, shard.backward, ways[1])
         else:
-            forward = ShardEStep(self.forward, forward_params, shard.forward, how)
-            backward = ShardEStep(self.backward, backward_params, shard.backward, how)
+            forward = ShardEStep(self.forward, forward_params, shard.forward, ways[0])
+            backward = ShardEStep(self.backward, backward_params, shard.backward, ways[1])
             for block, other in zip(shard.forward.blocks(), shard.backward_blocks(), strict=True):
                 links, reverse = forward.posteriors(block), backward.posteriors(other)
                 if not how.score_only:

@@ -15,6 +15,7 @@ import numpy as np
 
 from softcount.align import kernels
 from softcount.align.kernels import Occurrences, SentenceShapes, ShardArrays
+from softcount.core import pages
 from softcount.core.errors import DataError, LearnerError, brief
 from softcount.core.types import BoolArray, Counts, FloatArray, IntArray, SparseCounts
 from softcount.kernels import sparse
@@ -37,8 +38,11 @@ PIECE = 1 << 22
 NARROW = 1 << 16
 """With at most this many target words, their indices are stored in two bytes."""
 
-BLOCK = 1 << 23
+BLOCK = 1 << 22
 """The maximum number of links in a block, unless a single pair has more."""
+
+PART = 1 << 18
+"""Words are counted this many at a time, or as many as the vocabulary has: counting copies them."""
 
 CHUNK = 1 << 12
 """New pairs are aligned this many at a time."""
@@ -53,6 +57,16 @@ FORMS = 'write {"house": "maison"}, {"house": ["maison", "chambre"]} or {"house"
 def cumulate(lengths: IntArray) -> IntArray:
     """Return where consecutive parts of these lengths begin, and where the last one ends."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+
+
+def find_occurrences(tokens: IntArray, borders: IntArray, n_words: int, null: bool) -> Occurrences:
+    """Find the occurrences of each word; with ``null``, the empty word occurs in every pair."""
+    n = len(tokens) + null * (len(borders) - 1)
+    found = Occurrences(
+        np.zeros(n_words + 2, np.int64), pages.zeros(n, np.int32), pages.zeros(n, np.int32)
+    )
+    kernels.fill_occurrences(tokens, borders, null, found)
+    return found
 
 
 # Co-occurring words
@@ -129,19 +143,36 @@ class PairLexicon:
 
         def find(first: int, last: int) -> IntArray:
             most = int(self.indptr[last] - self.indptr[first]) + 1
-            out: IntArray = np.empty(most, np.int32 if small else np.int64)
+            out: IntArray = pages.zeros(most, np.int32 if small else np.int64)
             rows = (self.indptr, self.targets), occurrences.indptr, occurrences.pairs
             sentences = target.tokens, target.indptr, self.n_targets
             n = kernels.find_used(first, last, *rows, *sentences, out, lengths)
             return out[:n].copy()
 
         with ThreadPoolExecutor(threads) as pool:
-            entries = np.concatenate(
-                list(pool.map(lambda cut: find(*cut), pairwise(cuts.tolist())))
-            )
+            entries = _join(list(pool.map(lambda cut: find(*cut), pairwise(cuts.tolist()))))
         targets = np.empty(len(entries), self.targets.dtype)
         sparse.take(self.targets, entries, targets)
         return PairLexicon(cumulate(lengths), targets, self.n_targets), entries
+
+    def transposed(self, null: bool) -> PairLexicon:
+        """Return the same pairs of words as entries of the other direction.
+
+        ``null``  whether there is an empty word: it co-occurs with all words of complete pairs
+        """
+        rows = self.n_targets + 1
+        lengths = np.zeros(rows, np.int64)
+        own = self.indptr[: self.n_sources + 1], self.targets
+        kernels.count_targets(*own, lengths)
+        present = np.flatnonzero(np.diff(self.indptr)[:-1])  # source words that occur
+        lengths[-1] = len(present) if null else 0
+        indptr = cumulate(lengths)
+        narrowest = np.uint16 if self.n_sources <= NARROW else np.int32
+        sources: IntArray = pages.zeros(int(indptr[-1]), narrowest)
+        kernels.transpose(*own, indptr[:-1].copy(), sources)
+        if null:
+            sources[indptr[-2] :] = present
+        return PairLexicon(indptr, sources, self.n_sources)
 
     def unite(self, other: PairLexicon) -> PairLexicon:
         """Return the entries of both lexicons, which have the same numbers for all words."""
@@ -172,7 +203,7 @@ def make_lexicon(
     cuts = np.unique(np.concatenate([[0], np.searchsorted(links, wanted), [n_rows]]))
 
     def collect(first: int, last: int) -> IntArray:
-        out = np.empty(links[last] - links[first] + 1, np.int32)
+        out = pages.zeros(int(links[last] - links[first]) + 1, np.int32)
         n = kernels.find_cooccurring(
             first, last, *rows, target.tokens, target.indptr, n_targets, out, lengths
         )
@@ -180,7 +211,18 @@ def make_lexicon(
 
     with ThreadPoolExecutor(threads) as pool:
         pieces = list(pool.map(lambda cut: collect(*cut), pairwise(cuts.tolist())))
-    return PairLexicon(cumulate(lengths), np.concatenate(pieces), n_targets)
+    return PairLexicon(cumulate(lengths), _join(pieces), n_targets)
+
+
+def _join(pieces: list[IntArray]) -> IntArray:
+    """Concatenate pieces, each of which is forgotten as soon as it has been copied."""
+    whole: IntArray = pages.zeros(sum(map(len, pieces)), pieces[0].dtype)
+    at = len(whole)
+    while pieces:
+        piece = pieces.pop()
+        whole[at - len(piece) : at] = piece
+        at -= len(piece)
+    return whole
 
 
 def unite_lexicons(parts: Iterable[PairLexicon]) -> PairLexicon:
@@ -199,10 +241,10 @@ def unite_lexicons(parts: Iterable[PairLexicon]) -> PairLexicon:
 
 def count_words(side: Side) -> IntArray:
     """Count how often each word of the vocabulary occurs, (words,)."""
-    parts = side.tokens.parts() if isinstance(side.tokens, DiskArray) else (side.tokens,)
     counts = np.zeros(len(side.words), np.int64)
-    for part in parts:
-        counts += np.bincount(part, minlength=len(counts))
+    most = max(PART, len(counts))
+    for first in range(0, len(side.tokens), most):
+        counts += np.bincount(side.tokens[first : first + most], minlength=len(counts))
     return counts
 
 
@@ -472,6 +514,8 @@ class BitextShard:
     ``constraints``  known links; None: there are none
     ``new``          whether the pairs are not training pairs: unseen word pairs get a small
                      probability, so that no new pair is impossible
+    ``grid``         (target words,) rounds the counts of a corpus of several shards, so that their
+                     sum does not depend on the order: see `kernels.make_grid`; None: one shard
     """
 
     numbers: IntArray
@@ -482,19 +526,38 @@ class BitextShard:
     entries: IntArray | None = None
     constraints: LinkConstraints | None = None
     new: bool = False
+    grid: FloatArray | None = None
     _occurrences: Occurrences | None = None  # as found when the lexicon was made
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields alone: what is computed from them stays here."""
-        names = (field.name for field in fields(self) if not field.name.startswith("_"))
-        return {name: getattr(self, name) for name in names}
+        """Return the fields alone: what is computed from them stays here.
+
+        One of several shards is sent with the part of the lexicon that it needs.
+        """
+        names = [field.name for field in fields(self) if not field.name.startswith("_")]
+        own = self._with_own_lexicon() if self._is_one_of_several else self
+        return {name: getattr(own, name) for name in names}
+
+    @property
+    def _is_one_of_several(self) -> bool:
+        """Whether this is one of several shards that share the lexicon of the corpus."""
+        return self.grid is not None and self.entries is None
+
+    def _with_own_lexicon(self, threads: int = 1) -> BitextShard:
+        """Return the shard with the part of the lexicon that it needs."""
+        own, entries = self.lexicon.restrict(self.occurrences, self.target, threads)
+        return replace(self, lexicon=own, entries=entries, _occurrences=self.occurrences)
 
     def load(self, threads: int = 1) -> BitextShard:
-        """Return the shard itself: it is in memory. See `BitextShardOnDisk`."""
-        return self
+        """Return the shard for an E-step: it is in memory. See `BitextShardOnDisk`.
+
+        Of several shards, a copy: it forgets where words occur, which takes twice the memory of the
+        words themselves, as soon as the E-step is over.
+        """
+        return replace(self) if self._is_one_of_several else self
 
     @cached_property
     def occurrences(self) -> Occurrences:
@@ -502,7 +565,7 @@ class BitextShard:
         if self._occurrences is not None:
             return self._occurrences
         tokens, borders = self.source.tokens, self.source.indptr
-        return kernels.find_occurrences(tokens, borders, self.lexicon.n_sources, self.null)
+        return find_occurrences(tokens, borders, self.lexicon.n_sources, self.null)
 
     @cached_property
     def sizes(self) -> tuple[IntArray, IntArray]:
@@ -525,6 +588,11 @@ class BitextShard:
             *rows, *self.occurrences, target.tokens, target.indptr, offsets, lexicon.n_targets
         )
 
+    @property
+    def rounding(self) -> FloatArray:
+        """The grid; zeros, which round nothing, if there is none."""
+        return np.zeros(self.lexicon.n_targets, np.float32) if self.grid is None else self.grid
+
     def take_entries(self, table: Any, exact: bool = False) -> FloatArray:
         """Return this shard's part of a translation table, one number per entry.
 
@@ -532,11 +600,11 @@ class BitextShard:
                    under exactly this table
         """
         if self.entries is None:
-            return np.ascontiguousarray(table)  # the initial table is one broadcast number
+            return pages.contiguous(np.asarray(table))  # at first, one broadcast number
         if not self.new:
             if not (isinstance(table, np.ndarray) and table.flags.c_contiguous):
                 return np.asarray(table[self.entries])  # a lazy table, or one broadcast number
-            values = np.empty(len(self.entries), table.dtype)
+            values: FloatArray = pages.zeros(len(self.entries), table.dtype)
             sparse.take(table, self.entries, values)
             return values
         values = np.asarray(table[np.maximum(self.entries, 0)])
@@ -593,7 +661,7 @@ class LinkBlock:
     def scatter(self, links: FloatArray, counts: FloatArray, threads: int = 1) -> None:
         """Add the values of all links to the counts of their lexicon entries."""
         arrays = self.shard.arrays
-        arguments = self.first, self.last, arrays, links, counts
+        arguments = self.first, self.last, arrays, links, self.shard.rounding, counts
         over_rows(kernels.scatter, arrays.occurs, threads, *arguments)
 
     def matrices(self, links: FloatArray) -> Iterator[FloatArray]:
@@ -630,6 +698,8 @@ class BitextCorpus:
 
     Pairs with an empty side carry no information about alignments and are skipped.
 
+    The shards of pairs in memory are views of the corpus, and share its lexicon.
+
     Of pairs on disk, only the lengths and the lexicon are in memory, and the words of one shard:
     of at most `CUT` possible links. The part of the lexicon that a shard needs is found anew when
     it is read; that takes less than half the time of the quickest E-step.
@@ -654,6 +724,12 @@ class BitextCorpus:
         self.more, self._lexicon = more, lexicon
         self.numbers = np.flatnonzero(pairs.source.lengths * pairs.target.lengths)
         self._collected: PairLexicon | None = None
+        l, m = (lengths.astype(np.float64) for lengths in self.sizes)
+        self.cuts = cut_by_work(l * m + np.maximum(l, m), CUT)
+        """The first pair of each shard, and the one after its last, counted in ``numbers``.
+
+        Both directions are cut at the same pairs: what counts is the one with more links.
+        """
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -663,8 +739,9 @@ class BitextCorpus:
 
         The lexicon of pairs on disk goes along: to collect it they must all be read.
         """
-        names = ("pairs", "null", "constraints", "more", "_lexicon", "numbers", "_collected")
-        return {name: getattr(self, name) for name in names}
+        names = ("pairs", "null", "constraints", "more", "_lexicon", "numbers", "cuts")
+        state = {name: getattr(self, name) for name in names}
+        return {**state, "_collected": self._collected if self.is_on_disk else None}
 
     @property
     def is_on_disk(self) -> bool:
@@ -676,15 +753,6 @@ class BitextCorpus:
         """Source lengths l and target lengths m, each (pairs,)."""
         source, target = self.pairs.source, self.pairs.target
         return source.lengths[self.numbers], target.lengths[self.numbers]
-
-    @cached_property
-    def cuts(self) -> list[tuple[int, int]]:
-        """The first pair of each shard, and the one after its last, counted in ``numbers``.
-
-        Both directions are cut at the same pairs: what counts is the one with more links.
-        """
-        l, m = (lengths.astype(np.float64) for lengths in self.sizes)
-        return cut_by_work(l * m + np.maximum(l, m), CUT)
 
     @cached_property
     def _kept(self) -> tuple[Bitext, LinkConstraints | None]:
@@ -709,28 +777,32 @@ class BitextCorpus:
             source, target = source.select(numbers - begin), target.select(numbers - begin)
         return source, target, self.constraints and self.constraints.select(numbers)
 
-    def _view(self, first: int, last: int, lexicon: PairLexicon | None = None) -> BitextShard:
-        """Make a shard of consecutive pairs, with this lexicon or that of these pairs alone."""
+    @cached_property
+    def _grid(self) -> FloatArray | None:
+        """What rounds the counts of several shards: see `kernels.make_grid`."""
+        if len(self.cuts) == 1 or self._lexicon is not None:
+            return None
+        return kernels.make_grid(count_words(self.pairs.target))
+
+    def _collect(self, first: int, last: int) -> tuple[PairLexicon, Occurrences]:
+        """Collect the lexicon of consecutive pairs; also return where source words occur in them."""
+        source, target, _ = self._cut(first, last)
+        n_sources, n_targets = len(self.pairs.source.words), len(self.pairs.target.words)
+        found = find_occurrences(source.tokens, source.indptr, n_sources, self.null)
+        return make_lexicon(found, target, n_targets), found
+
+    def _view(
+        self, first: int, last: int, lexicon: PairLexicon, found: Occurrences | None = None
+    ) -> BitextShard:
+        """Make a shard of consecutive training pairs with the lexicon of all."""
         source, target, known = self._cut(first, last)
-        found = None
-        if lexicon is None:
-            borders, n_sources = source.indptr, len(self.pairs.source.words)
-            found = kernels.find_occurrences(source.tokens, borders, n_sources, self.null)
-            lexicon = make_lexicon(found, target, len(self.pairs.target.words))
         own = (self.numbers[first:last], source, target, lexicon, self.null)
-        return BitextShard(*own, constraints=known, _occurrences=found)
+        return BitextShard(*own, constraints=known, grid=self._grid, _occurrences=found)
 
     def read(self, first: int, last: int, threads: int = 1) -> BitextShard:
         """Read a shard of consecutive training pairs from disk."""
-        lexicon = self.lexicon
-        if len(self.cuts) == 1:
-            return self._view(first, last, lexicon)
-        source, target, known = self._cut(first, last)
-        borders = source.indptr
-        found = kernels.find_occurrences(source.tokens, borders, lexicon.n_sources, self.null)
-        own, entries = lexicon.restrict(found, target, threads)
-        pairs = (self.numbers[first:last], source, target)
-        return BitextShard(*pairs, own, self.null, entries, known, _occurrences=found)
+        whole = self._view(first, last, self.lexicon)
+        return whole if len(self.cuts) == 1 else whole._with_own_lexicon(threads)
 
     def _unite(self, parts: Iterable[PairLexicon]) -> PairLexicon:
         """Return the lexicon of all pairs, from those of parts of them."""
@@ -738,23 +810,33 @@ class BitextCorpus:
         return lexicon if self.more is None else lexicon.with_pairs(*self.more)
 
     @cached_property
-    def _parts(self) -> tuple[PairLexicon, list[BitextShard]]:
-        """The lexicon of these pairs, and their shards."""
-        parts = [self._view(first, last) for first, last in self.cuts]
-        lexicon = self._unite(part.lexicon for part in parts)
-        if len(parts) == 1:
-            return lexicon, [replace(parts[0], lexicon=lexicon)]
-        return lexicon, [replace(part, entries=lexicon.locate(part.lexicon)) for part in parts]
+    def _views(self) -> list[BitextShard]:
+        """The shards of pairs in memory; their lexicon is collected from all pairs at once."""
+        found, lexicon = None, self._collected
+        if lexicon is None:
+            lexicon, found = self._collect(0, len(self))
+            lexicon = self._unite([lexicon])
+        if len(self.cuts) > 1:
+            found = None
+            pages.give_back()
+        return [self._view(first, last, lexicon, found) for first, last in self.cuts]
+
+    def flipped(self, constraints: LinkConstraints | None) -> BitextCorpus:
+        """Return the corpus of the other direction, whose lexicon has the same pairs of words."""
+        more = self.more and (self.more[1], self.more[0])
+        other = BitextCorpus(self.pairs.flipped(), self.null, constraints, more)
+        if more is None:
+            other._collected = self.lexicon.transposed(self.null)
+        return other
 
     @cached_property
     def everything(self) -> BitextShard:
         """All pairs in one shard, in memory."""
         if self._lexicon is not None:
             return self._make_shard(self.numbers)
-        if self.is_on_disk:
-            return self._view(0, len(self), self.lexicon)
-        lexicon, parts = self._parts
-        return parts[0] if len(parts) == 1 else self._view(0, len(self), lexicon)
+        if not self.is_on_disk and len(self.cuts) == 1:
+            return self._views[0]
+        return replace(self._view(0, len(self), self.lexicon), grid=None)
 
     def _make_shard(self, numbers: IntArray) -> BitextShard:
         """Make a shard of the pairs ``numbers``; their words may be new to the lexicon."""
@@ -767,7 +849,7 @@ class BitextCorpus:
         pairs, lexicon = self.pairs.select(numbers), self.lexicon
         source, rows = renumber(pairs.source)
         target, columns = renumber(pairs.target)
-        occurrences = kernels.find_occurrences(source.tokens, source.indptr, len(rows), self.null)
+        occurrences = find_occurrences(source.tokens, source.indptr, len(rows), self.null)
         local = make_lexicon(occurrences, target, len(columns))
         rows = np.append(np.where(rows < lexicon.n_sources, rows, -1), lexicon.n_sources)
         entries = lexicon.match(rows, local, columns)
@@ -789,9 +871,9 @@ class BitextCorpus:
         if self._lexicon is not None:
             return self._lexicon
         if not self.is_on_disk:
-            return self._parts[0]
+            return self._views[0].lexicon
         if self._collected is None:
-            self._collected = self._unite(self._view(*cut).lexicon for cut in self.cuts)
+            self._collected = self._unite(self._collect(*cut)[0] for cut in self.cuts)
         return self._collected
 
     def shards(
@@ -799,9 +881,8 @@ class BitextCorpus:
     ) -> Sequence[BitextShard | BitextShardOnDisk]:
         """Cut the pairs into shards of at most `CUT` possible links, or into mini-batches.
 
-        The shards of training pairs are views of the corpus, and made once, together with the
-        lexicon; those on disk are read when they are used. Kernels are threaded, so that a single
-        shard is no slower than many.
+        The shards of training pairs are views of the corpus; those on disk are read when they are
+        used. Kernels are threaded, so that a single shard is no slower than many.
         """
         if batch_size is not None:
             batches = split_items(len(self), len(self), batch_size, seed)
@@ -813,7 +894,7 @@ class BitextCorpus:
             if self.is_on_disk:
                 return parts
             return [self.everything] if len(parts) == 1 else list(parts)
-        return ShardsOnAccess(self._refer, self.cuts) if self.is_on_disk else self._parts[1]
+        return ShardsOnAccess(self._refer, self.cuts) if self.is_on_disk else self._views
 
     def chunks(self) -> Sequence[BitextShard]:
         """Return all pairs in order, `CHUNK` at a time, as shards made on access."""
@@ -836,8 +917,8 @@ class BidirectionalShard(NamedTuple):
     backward: BitextShard
 
     def load(self, threads: int = 1) -> BidirectionalShard:
-        """Return the shard itself: it is in memory."""
-        return self
+        """Return the shard for an E-step: see `BitextShard.load`."""
+        return BidirectionalShard(self.forward.load(threads), self.backward.load(threads))
 
     def backward_blocks(self) -> Iterator[LinkBlock]:
         """Yield backward blocks of the same pairs as the forward blocks."""
@@ -856,7 +937,7 @@ class BidirectionalShardOnDisk(NamedTuple):
         return BidirectionalShard(self.forward.load(threads), self.backward.load(threads))
 
 
-def _join(
+def _join_shards(
     forward: Sequence[Any], backward: Sequence[Any], n: int
 ) -> BidirectionalShard | BidirectionalShardOnDisk:
     """Return shard n of both directions."""
@@ -897,7 +978,7 @@ class BidirectionalCorpus:
 def _join_all(forward: Sequence[Any], backward: Sequence[Any]) -> ShardsOnAccess[Any]:
     """Return the shards of both directions, made on access."""
     numbers = range(len(forward))
-    return ShardsOnAccess(partial(_join, forward, backward), [(n,) for n in numbers])
+    return ShardsOnAccess(partial(_join_shards, forward, backward), [(n,) for n in numbers])
 
 
 @dataclass(frozen=True, eq=False)

@@ -324,11 +324,16 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
         return self._bind_pairs(pairs, make_constraints(links, pairs))
 
     def _bind_pairs(
-        self, pairs: Bitext, constraints: LinkConstraints | None, grow: bool = False
+        self,
+        pairs: Bitext,
+        constraints: LinkConstraints | None,
+        grow: bool = False,
+        corpus: BitextCorpus | None = None,
     ) -> tuple[AlignmentCore, BitextCorpus]:
         """Build the core and the corpus of pairs whose vocabulary includes the dictionary.
 
-        ``grow``  also keep the words, entries and lengths that the model already has
+        ``grow``    also keep the words, entries and lengths that the model already has
+        ``corpus``  the corpus, if it has been made; None: make it
         """
         words = Vocabulary(pairs.source.words), Vocabulary(pairs.target.words)
         dictionary = Dictionary.of(self.dictionary, self.lowercase)
@@ -341,7 +346,8 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
             targets = np.concatenate([self._lexicon.targets, targets])
             target_counts[: len(self._target_counts)] += self._target_counts
         more = (sources, targets) if len(sources) else None
-        corpus = BitextCorpus(pairs, self.null, constraints, more)
+        if corpus is None:
+            corpus = BitextCorpus(pairs, self.null, constraints, more)
         if not len(corpus):
             raise DataError(NO_PAIRS, "give at least one pair with words on both sides")
         l, m = corpus.sizes
@@ -874,7 +880,8 @@ class BidirectionalAligner(BaseAligner):
         self.forward_, self.backward_ = self._make_directions()
         forward, there = self.forward_._bind(data, links)
         constraints = there.constraints and there.constraints.reversed()
-        backward, back = self.backward_._bind_pairs(there.pairs.flipped(), constraints)
+        turned = there.flipped(constraints)
+        backward, back = self.backward_._bind_pairs(turned.pairs, constraints, corpus=turned)
         core = AgreementCore(self._name, forward, backward, self.agree)
         return core, BidirectionalCorpus(there, back)
 

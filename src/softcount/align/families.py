@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,11 +17,13 @@ import numpy as np
 from scipy.special import xlogy
 
 from softcount.align import kernels
+from softcount.align.data import cumulate
 from softcount.align.kernels import JumpRows, SentenceShapes
+from softcount.core import pages
 from softcount.core.errors import LearnerError
 from softcount.core.types import Array, Counts, FloatArray, IntArray
 from softcount.families.base import CountAverage, Family
-from softcount.families.categorical import SMALLEST, log_gammas
+from softcount.families.categorical import SMALLEST, DirichletRows, log_gammas
 from softcount.families.large import LargeTable
 from softcount.kernels.jit import njit
 
@@ -91,17 +93,73 @@ class StemTable(LargeTable):
         numbers = np.arange(stems.sources.max(initial=-1) + 2)
         self._begins = np.searchsorted(stems.sources[self._members], numbers)
 
-    def _each(self, word: str, counts: Counts, old: Array, *more: Any) -> Array:
+    def _groups(self) -> Iterator[tuple[int, int]]:
+        """Yield ranges of stems whose rows have a block of entries, or one stem that has more."""
+        ends = np.cumsum(np.diff(self.indptr)[self._members])
+        ends = np.append(0, ends)[self._begins]  # entries of the stems before each
+        first, last = 0, len(self._begins) - 1
+        while first < last:
+            end = int(np.searchsorted(ends, ends[first] + self.block, side="right")) - 1
+            end = min(max(end, first + 1), last)
+            yield first, end
+            first = end
+
+    def _each(self, method: str, counts: Counts, old: Array, *more: Any) -> Array:
         stems, observed = self.stems, np.asarray(counts)
         target_stems = (stems.targets, stems.shares, float(stems.strength), float(stems.smoothing))
-        rows = (self._members, self._begins, self.indptr, self.outcomes)
-        augmented = np.empty(len(observed))
-        lend_counts(*rows, target_stems, observed, augmented)
-        return super()._each(word, augmented, old, *more)
+        if method == "draw":  # rows are drawn in their own order
+            augmented = np.empty(len(observed))
+            rows = (self._members, self._begins, self.indptr, self.outcomes)
+            lend_counts(*rows, target_stems, observed, augmented)
+            return super()._each(method, augmented, old, *more)
+        old = pages.contiguous(old)  # the initial table is one broadcast number
+        new = pages.zeros(self.shape, self.dtype)
+        for first, last in self._groups():
+            begins = self._begins[first : last + 1]
+            rows = self._members[begins[0] : begins[-1]]
+            borders = cumulate(np.diff(self.indptr)[rows])
+            own = (self.indptr, rows, borders)
+            outcomes = take_rows(self.outcomes, *own)
+            augmented = np.empty(len(outcomes))
+            members = (np.arange(len(rows)), begins - begins[0], borders, outcomes)
+            lend_counts(*members, target_stems, take_rows(observed, *own), augmented)
+            family = DirichletRows(
+                borders,
+                (len(outcomes),),
+                self.alpha if isinstance(self.alpha, float) else take_rows(self.alpha, *own),
+                None if self.mask is None else take_rows(self.mask, *own),
+                self.held_rows[rows],
+            )
+            family.smallest = self.smallest
+            found = getattr(family, method)(augmented, take_rows(old, *own), *more)
+            put_rows(found, *own, new)
+        return new
 
     def running(self) -> CountAverage:
         # the pseudo-counts depend on all counts, so that no update can be deferred
         return CountAverage(self)
+
+
+@njit
+def take_rows(flat: Array, indptr: IntArray, rows: IntArray, borders: IntArray) -> Array:
+    """Return some rows, one after the other; row n of them begins at ``borders[n]``."""
+    taken = np.empty(borders[-1], flat.dtype)
+    for n in range(len(rows)):
+        begin = indptr[rows[n]]
+        for k in range(borders[n + 1] - borders[n]):
+            taken[borders[n] + k] = flat[begin + k]
+    return taken
+
+
+@njit
+def put_rows(
+    taken: Array, indptr: IntArray, rows: IntArray, borders: IntArray, flat: Array
+) -> None:
+    """Put rows back where `take_rows` has taken them."""
+    for n in range(len(rows)):
+        begin = indptr[rows[n]]
+        for k in range(borders[n + 1] - borders[n]):
+            flat[begin + k] = taken[borders[n] + k]
 
 
 @njit

@@ -45,6 +45,7 @@ from softcount.align.data import (
     LinkBlock,
     PairLexicon,
     cumulate,
+    find_occurrences,
 )
 from softcount.align.estimators import (
     BidirectionalAligner,
@@ -52,7 +53,7 @@ from softcount.align.estimators import (
     DirectionalAligner,
     HMMAligner,
 )
-from softcount.align.kernels import Occurrences, find_occurrences
+from softcount.align.kernels import Occurrences
 from softcount.align.parameters import GibbsAlignerParameters
 from softcount.core import interrupt
 from softcount.core.errors import DataError, LearnerError, brief

@@ -71,17 +71,15 @@ class Occurrences(NamedTuple):
 
 
 @njit
-def find_occurrences(tokens: IntArray, borders: IntArray, n_words: int, null: bool) -> Occurrences:
-    """Find the occurrences of each word; with ``null``, the empty word occurs in every pair."""
-    n_pairs = len(borders) - 1
-    indptr = np.zeros(n_words + 2, np.int64)
+def fill_occurrences(tokens: IntArray, borders: IntArray, null: bool, found: Occurrences) -> None:
+    """Find the occurrences of each word; ``found`` has room for them, and zeros for ``indptr``."""
+    indptr, pairs, positions = found
+    n_words, n_pairs = len(indptr) - 2, len(borders) - 1
     for token in tokens:
         indptr[token + 1] += 1
     indptr[n_words + 1] = n_pairs if null else 0
     for row in range(n_words + 1):
         indptr[row + 1] += indptr[row]
-    pairs = np.empty(indptr[-1], np.int32)
-    positions = np.empty(indptr[-1], np.int32)
     free = indptr.copy()
     for p in range(n_pairs):
         start, end = borders[p], borders[p + 1]
@@ -94,7 +92,6 @@ def find_occurrences(tokens: IntArray, borders: IntArray, n_words: int, null: bo
             pairs[free[n_words]] = p
             positions[free[n_words]] = end - start
             free[n_words] += 1
-    return Occurrences(indptr, pairs, positions)
 
 
 @njit
@@ -178,6 +175,23 @@ def _unpack(seen: IntArray, out: IntArray, at: int) -> None:
             bits >>= one
             f += 1
         seen[w] = zero
+
+
+@njit
+def count_targets(indptr: IntArray, targets: IntArray, lengths: IntArray) -> None:
+    """Count in how many rows of a lexicon each target word is."""
+    for k in range(indptr[0], indptr[-1]):
+        lengths[targets[k]] += 1
+
+
+@njit
+def transpose(indptr: IntArray, targets: IntArray, free: IntArray, out: IntArray) -> None:
+    """Write the rows that each target word is in, in order, from ``free`` on, which moves on."""
+    for row in range(len(indptr) - 1):
+        for k in range(indptr[row], indptr[row + 1]):
+            f = targets[k]
+            out[free[f]] = row
+            free[f] += 1
 
 
 @njit
@@ -369,9 +383,19 @@ def gather(
 
 @njit
 def scatter(
-    first: int, last: int, lower: int, upper: int, shard: ShardArrays, links: Array, counts: Array
+    first: int,
+    last: int,
+    lower: int,
+    upper: int,
+    shard: ShardArrays,
+    links: Array,
+    grid: Array,
+    counts: Array,
 ) -> None:
-    """Add the links of source words ``first`` to ``last`` to the counts of their entries."""
+    """Add the links of source words ``first`` to ``last`` to the counts of their entries.
+
+    ``grid``  (target words,) rounds the sums of the block: see `make_grid`
+    """
     rows, targets, occurs, pairs, positions, tokens, borders, offsets, n_targets = shard
     mass = np.zeros(n_targets)
     origin = offsets[lower]
@@ -388,8 +412,30 @@ def scatter(
             for j in range(m):
                 mass[tokens[start + j]] += links[at - origin + j]
         for k in range(rows[row], rows[row + 1]):
-            counts[k] += mass[targets[k]]
-            mass[targets[k]] = 0.0
+            f = targets[k]
+            counts[k] += (mass[f] + grid[f]) - grid[f]
+            mass[f] = 0.0
+
+
+# Sums that do not depend on their order.
+#
+# A target word is aligned once wherever it occurs, so that no count of it exceeds the number n of
+# its occurrences. Multiples of 2^(p − 52), for 2^(p − 2) ≥ n, are added without rounding: their sum
+# is the same in any order, in one place or in many. To add 1.5 · 2^p to a number, and to take it
+# away again, rounds the number to such a multiple.
+
+
+def make_grid(counts: IntArray) -> FloatArray:
+    """Return the number that rounds what is added to the counts of each target word.
+
+    ``counts``  (target words,) how often each occurs
+
+    >>> make_grid(np.array([1, 3]))
+    array([ 6., 24.], dtype=float32)
+    """
+    powers = np.ceil(np.log2(np.maximum(counts, 1))) + 2.0
+    grid: FloatArray = np.float32(1.5) * np.exp2(powers).astype(np.float32)
+    return grid
 
 
 @njit
@@ -590,9 +636,18 @@ def invert(first: int, last: int, borders: IntArray, sums: FloatArray, logs: Flo
 
 @njit
 def expected_counts(
-    first: int, last: int, table: Array, shard: ShardArrays, inverse: Array, out: Array
+    first: int,
+    last: int,
+    table: Array,
+    shard: ShardArrays,
+    inverse: Array,
+    grid: Array,
+    counts: Array,
 ) -> None:
-    """Compute the expected counts of rows ``first`` to ``last``; ``inverse``: 1 / denominator."""
+    """Add the expected counts of rows ``first`` to ``last``, rounded as by `scatter`.
+
+    ``inverse``  1 / denominator of each target token
+    """
     rows, targets, occurs, pairs, _, tokens, borders, _, n_targets = shard
     mass = np.zeros(n_targets)
     for row in range(first, last):
@@ -603,9 +658,12 @@ def expected_counts(
             p = pairs[o]
             for t in range(borders[p], borders[p + 1]):
                 mass[tokens[t]] += inverse[t]
+        if begin == end:
+            continue
         for k in range(rows[row], rows[row + 1]):
-            out[k] = table[k] * mass[targets[k]]
-            mass[targets[k]] = 0.0
+            f = targets[k]
+            counts[k] += (table[k] * mass[f] + grid[f]) - grid[f]
+            mass[f] = 0.0
 
 
 # Positions near the diagonal (Dyer, Chahuneau & Smith 2013).

@@ -137,6 +137,26 @@ def fit(
     The first Ctrl-C stops the run after the current step: what it has learned is kept, and the
     verdict says so. A second Ctrl-C aborts at once.
     """
+    settings = (seed, short_runs, development, on_step, keep_params, theory, keep_local, folder)
+    return _fit(model, data, learner, engine, init, *settings)
+
+
+def _fit(
+    model: Model,
+    data: Corpus,
+    learner: Learner | None,
+    engine: Engine | None,
+    init: Init,
+    seed: int = 0,
+    short_runs: int = 0,
+    development: Corpus | None = None,
+    on_step: Sequence[OnStep] | OnStep = (),
+    keep_params: bool = False,
+    theory: bool = False,
+    keep_local: bool = False,
+    folder: FitFolder | None = None,
+) -> Fit:
+    """Do what `fit` does; initial parameters that nobody else keeps are freed on the way."""
     learner = learner or model.default_learner
     runs_differ = callable(init) or learner.stochastic or learner.schedule.shuffles
     if learner.n_init > 1 and not runs_differ:
@@ -149,13 +169,20 @@ def fit(
     if isinstance(init, WarmStart):
         start = dict(init.params)
         for simpler in init.models:
-            tables = {name: start[name] for name in simpler.families}
-            before = fit(
-                simpler, data, None, engine, init=tables, keep_params=keep_params, folder=folder
+            before = _fit(
+                simpler,
+                data,
+                None,
+                engine,
+                {name: start.pop(name) for name in simpler.families},
+                keep_params=keep_params,
+                folder=folder,
             )
             start |= before.params
             warm_up.append(before.trace)
+            del before
         init = start
+        del start
     # what follows a warm-up or a search that Ctrl-C has cut short is not what it should be
     loop = None if folder is None or interrupt.asked() else folder.next_loop()
     if loop is not None and not model.averages_draws and (found := loop.result()) is not None:
@@ -165,12 +192,14 @@ def fit(
         init = _best_of_short_runs(model, data, learner, engine, init, short_runs)
     watchers = (on_step,) if callable(on_step) else tuple(on_step)
     results: list[_Result] = []
+    starts = [init] * learner.n_init  # the last run has its start to itself, and may forget it
+    del init
     with open_session(model, data, engine, learner.schedule.batch_size, seed) as session:
         for number in range(learner.n_init):
             keeper = None if loop is None else loop.run(number, learner.max_iter, learner.n_init)
             run = Run(model, session, learner, seed, number, theory, keep_local, keeper=keeper)
             run.n_items = len(data)
-            results.append(run.drain(init, watchers, keep_params))
+            results.append(run.drain(starts.pop(), watchers, keep_params))
             if keep_local and development is None:  # they are large: keep those of one run only
                 best_so_far = int(np.argmax([result.objective for result in results]))
                 results = [
@@ -338,7 +367,7 @@ class Run:
             tables = self.tables(params)
         before: State | None = None
         if checkpoint:
-            before = replace(self.states[-1], params=checkpoint.before)
+            before = self.states[-1]
             stats = checkpoint.stats or Stats({})
             self.last = Step(Tables(checkpoint.before, 0.0), stats, before.objective)
             self.step, self._temper = checkpoint.step, checkpoint.temper
@@ -347,30 +376,35 @@ class Run:
         elif schedule.collapses:
             self._start = params
         began = time.perf_counter()
-        for step in schedule.steps(self, tables, checkpoint.schedule if checkpoint else None):
+        steps = schedule.steps(self, tables, checkpoint.schedule if checkpoint else None)
+        del start, params, tables  # large tables are kept as long as they are needed, and no longer
+        for step in steps:
             now = self._state(step, time.perf_counter() - began)
             self.last = step
             verdict = self._judge(before, now)
             yield now
             if verdict:
                 return verdict
-            before = now
+            before = replace(now, params={})
+            del step, now
             self.step += 1
             began = time.perf_counter()
-        assert before is not None
+        assert self.last is not None
         if schedule.ending:
             return schedule.ending
-        return Verdict.STUCK if self._indistinguishable(before.params) else Verdict.CONVERGED
+        stuck = self._indistinguishable(self.last.tables.params)
+        return Verdict.STUCK if stuck else Verdict.CONVERGED
 
     def _state(self, step: Step, seconds: float) -> State:
         """Compute the figures of a step; ``seconds`` is the duration of this step alone."""
         families, stats, params = self.families, step.stats, step.tables.params
         change = q = bound = float("nan")
         comparable = not self.learner.schedule.streams and not isinstance(params, Pending)
-        if self.last and comparable:
+        if step.tables.change is not None:
+            change = step.tables.change
+        elif self.last and comparable:
             old = self.last.tables.params
-            changes = [f.change(old[name], params[name]) for name, f in families.items()]
-            change = max(changes, default=0.0)
+            change = self._change(old, params)
             if self.theory:
                 last, uncounted = self.last.stats, self.last.stats.uncounted
                 old_q = expected_log(families, last.counts, old) + uncounted.expected
@@ -396,6 +430,11 @@ class Run:
             bound=bound,
             rounding=ROUNDING * (observed + self.prior_size),
         )
+
+    def _change(self, old: Params, new: Params) -> float:
+        """Return the largest change of a parameter."""
+        changes = [f.change(old[name], new[name]) for name, f in self.families.items()]
+        return max(changes, default=0.0)
 
     def _judge(self, before: State | None, now: State) -> Verdict | None:
         """Return the verdict if the run ends with the step ``now``; None if it continues."""
@@ -456,6 +495,7 @@ class Run:
             start = init(self.rng("start")) if callable(init) else init
         states = self.states
         steps = self.trace(start)
+        del init, start
         while True:
             try:
                 state = next(steps)
@@ -485,6 +525,7 @@ class Run:
                 where = self.learner.schedule.where(state.step, len(self.session))
                 interrupt.tell(where if keeper is None else f"{where}; {keeper.way_on}")
                 break
+            del state
         assert self.last is not None
         tables = self.last.tables
         # the reported parameters: mean of the draws, posterior mean, or those of the last step
@@ -578,7 +619,8 @@ class Run:
     def e_step(self, tables: Tables) -> Step:
         """Do an E-step over all data: counts, log-likelihood, and objective at these tables."""
         stats = self.expect(tables.params)
-        return Step(tables, stats, stats.score + tables.penalty)
+        own = replace(stats, counts=dict(stats.counts))  # which `update` takes out one by one
+        return Step(tables, own, stats.score + tables.penalty)
 
     def expect(self, params: Params, shards: Sequence[int] | None = None) -> Stats:
         """Do an E-step over some shards (all, if None), summed in a fixed order."""
@@ -657,6 +699,25 @@ class Run:
             for name, family in self.families.items()
         }
         return self.tables(params, stats.counts)
+
+    def update(self, step: Step) -> Tables:
+        """Do the M-step after a step that is not needed any more.
+
+        Its counts are given up family by family, and then its parameters: so there are never two
+        copies of both, unless the old ones are needed for the theory or by the learner.
+        """
+        tables, counts = step.tables, step.stats.counts
+        if self.theory or self.learner.m == "mean_field" or not isinstance(counts, dict):
+            return self.m_step(step.stats, tables)
+        rng = self.rng("update")
+        params: dict[str, Array] = {}
+        for name, family in self.families.items():
+            one = counts.pop(name)
+            params[name] = family.update(self.learner.m, one, tables.params[name], rng)
+            del one
+        new = replace(self.tables(params), change=self._change(tables.params, params))
+        self.last = None
+        return new
 
     def tables(self, params: Params, counts: Mapping[str, Counts] | None = None) -> Tables:
         """Combine parameters with their penalty; ``counts``: what they were made from, if any."""

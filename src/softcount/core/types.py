@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -237,6 +237,10 @@ class EStep:
                     own parameters close to convergence
     ``theory``      fill in `Stats.uncounted`, so that Q and the entropy can be separated
     ``against``     other parameters, at which `Uncounted.ahead` is computed
+    ``into``        returns, for the name of a family, a number of counts and a dtype, an array that
+                    all shards share; it is zero at first. A shard may add its counts to that,
+                    instead of returning them, if their sum does not depend on the order. None:
+                    shards are not all taken in turn by this process
     """
 
     fill: Fill = "soft"
@@ -249,6 +253,7 @@ class EStep:
     mini_batch: bool = False
     theory: bool = False
     against: Params | None = None
+    into: Callable[[str, int, Any], Array] | None = None
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any, TypeVar
 
-from softcount.core import interrupt, spill
+from softcount.core import interrupt, pages, spill
 from softcount.core.errors import SoftcountError, brief
 from softcount.core.estimate import count_bytes
 from softcount.core.spill import Region, SpillFile
-from softcount.core.types import EStep, Params, Stats
+from softcount.core.types import Array, EStep, Params, Stats
 from softcount.engines.base import Expect, Shard
 from softcount.engines.blocks import tree_sum
 from softcount.engines.packing import Packed, is_lazy, pack
@@ -95,7 +95,17 @@ class LocalSession(AbstractContextManager["LocalSession"]):
     def expect(
         self, function: Expect, params: Params, how: EStep, which: Sequence[int] | None = None
     ) -> Stats:
-        return tree_sum(self._map(function, params, how, which))
+        shared: dict[str, Array] = {}
+
+        def share(name: str, size: int, dtype: Any) -> Array:
+            if name not in shared:
+                shared[name] = pages.zeros(size, dtype)
+            return shared[name]
+
+        if self._pool is None:
+            how = replace(how, into=share)
+        stats = tree_sum(self._map(function, params, how, which))
+        return replace(stats, counts={**stats.counts, **shared}) if shared else stats
 
     def each(
         self, function: Expect, params: Params, how: EStep, which: Sequence[int] | None = None

@@ -37,12 +37,14 @@ class Tables:
                  no posterior yet)
     ``counts``   the counts they were made from; None at the start and after an extrapolation
     ``priors``   priors that were learned along with them, if any
+    ``change``   the largest change of a parameter since the step before, if that step is forgotten
     """
 
     params: Params
     penalty: float
     counts: Mapping[str, Counts] | None = None
     priors: Mapping[str, Array] = field(default_factory=dict)
+    change: float | None = None
 
 
 @dataclass(frozen=True)
@@ -206,8 +208,10 @@ class Batch(Schedule):
             tables = saved["tables"]
         while True:
             step = run.e_step(tables)
+            del tables
             yield step
-            tables = run.m_step(step.stats, tables)
+            tables = run.update(step)
+            del step
             if run.due:
                 run.mark(tables=tables)
 
