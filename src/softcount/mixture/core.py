@@ -43,6 +43,7 @@ from softcount.mixture.data import (
     sum_parts,
 )
 from softcount.mixture.gibbs import CollapsedMixture, Restaurant
+from softcount.mixture.lloyd import find_classes
 from softcount.text.bags import Bags
 from softcount.text.disk import ShardsOnAccess
 
@@ -301,6 +302,49 @@ class WordCore(MixtureCore):
                 np.concatenate([each.upper for each in known]),
             ),
         )
+
+
+class KMeansCore(MixtureCore):
+    """A mixture of Gaussians of equal weight and one known variance, made for hard assignments.
+
+    Hard EM then is k-means, and does without the probabilities of classes that a point is not in:
+    its log-likelihood is that of points and classes together, which is the objective.
+    """
+
+    def expect(self, params: Params, shard: MixtureShard, how: EStep, local: Any = None) -> Stats:
+        constant = self._constant(params)
+        if how.fill != "hard" or constant is None or not shard.is_free(self.n_classes):
+            return super().expect(params, shard, how, local)
+        family, weights = self.emission.family, shard.known.weights
+        assert isinstance(family, Gaussian)
+        assert isinstance(shard.x, Points)
+        means = family.means(params[self.emission.table])
+        n, first, second = shard.nearest.step(shard.x.x, means, weights)
+        halves = np.sum(means * means, axis=1) / 2.0
+        squared = float(second.sum() - 2.0 * (np.sum(first * means) - n @ halves))
+        items = float(weights.sum())
+        score = items * constant - family.known_precision * squared / 2.0
+        counts = {"weights": np.array(n)[None], self.emission.table: np.column_stack([n, first, second])}
+        magnitude = self.emission.magnitude(params[self.emission.table], shard)
+        if how.score_only:
+            counts = {}
+        return Stats(counts, score, score, items, items, magnitude=magnitude)
+
+    def classify(
+        self, params: Params, shard: MixtureShard, how: EStep, local: Any = None
+    ) -> IntArray:
+        if self._constant(params) is None:
+            return super().classify(params, shard, how, local)
+        family = self.emission.family
+        assert isinstance(family, Gaussian)
+        assert isinstance(shard.x, Points)
+        return find_classes(shard.x.x, family.means(params[self.emission.table]))
+
+    def _constant(self, params: Params) -> float | None:
+        """log π_k + log N(m_k; m_k) if it is the same for all classes; else None."""
+        with np.errstate(divide="ignore"):
+            logs = np.log(params["weights"].reshape(-1)) + params[self.emission.table][:, -1]
+        return float(logs[0]) if np.all(logs == logs[0]) and np.isfinite(logs[0]) else None
 
 
 # Emissions of a class: words, the presence of words, or points

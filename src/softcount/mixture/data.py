@@ -17,6 +17,7 @@ from softcount.core.pickling import PickledWithoutCaches
 from softcount.core.types import Array, BoolArray, FloatArray, IntArray
 from softcount.engines.blocks import Addable, tree_sum
 from softcount.families.gaussian import CovarianceForm, FullCovariance
+from softcount.mixture.lloyd import Nearest
 from softcount.text.disk import DiskArray, ShardsOnAccess
 from softcount.text.shards import cut_by_work, split_items
 
@@ -307,6 +308,21 @@ class MixtureShard(PickledWithoutCaches):
 
     def __len__(self) -> int:
         return len(self.numbers)
+
+    def is_free(self, n_classes: int) -> bool:
+        """Return whether every class is possible for every item."""
+        known = self.known
+        return (
+            known.shares is None
+            and not known.lower.any()
+            and bool((known.upper == n_classes).all())
+        )
+
+    @cached_property
+    def nearest(self) -> Nearest:
+        """The means nearest to the points, and what is known of the others from earlier steps."""
+        assert isinstance(self.x, Points)
+        return Nearest(self.x.x)
 
     @cached_property
     def _moments(self) -> dict[type[CovarianceForm], FloatArray]:

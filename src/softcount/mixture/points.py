@@ -31,12 +31,13 @@ from softcount.mixture import starts
 from softcount.mixture.base import Clusterer
 from softcount.mixture.core import MixtureCore, PointEmission
 from softcount.mixture.data import Items, Points, PointsOnDisk, parts_of, sum_parts
+from softcount.mixture.lloyd import square_distances
 from softcount.mixture.parameters import (
     GaussianMixtureParameters,
     KMeansParameters,
     SoftKMeansParameters,
 )
-from softcount.mixture.starts import Start, params_around, spherical_core
+from softcount.mixture.starts import Start, kmeans_core, params_around, spherical_core
 from softcount.text.disk import DiskArray
 from softcount.text.documents import find_texts
 from softcount.text.vectors import Vectors
@@ -294,7 +295,8 @@ class KMeans(KMeansParameters, PointMixture):
 
     ``init``  'k-means++', 'random' (points), or {"means": …}
 
-    The default learner is `HardEM`. `transform` returns distances to the centres. After `fit`,
+    The default learner is `HardEM`; the log-likelihood in its trace is the objective, that of
+    points and classes together. `transform` returns distances to the centres. After `fit`,
     ``inertia_`` is the weighted sum of squared distances of the points to their centres.
 
     >>> points = np.array([[0.0, 0.1], [0.2, 0.0], [5.0, 5.1], [5.2, 4.9]])
@@ -305,16 +307,14 @@ class KMeans(KMeansParameters, PointMixture):
     default_learner = HardEM()
 
     def make_core(self, x: Any, weights: FloatArray | None = None) -> MixtureCore:
-        learner = self.default_learner
-        return spherical_core("k-means", self.n_components, x.n_dims, learner=learner)
+        return kmeans_core(self.n_components, x.n_dims)
 
     def _after_fit(self, corpus: Items) -> None:
         super()._after_fit(corpus)
-        means, labels, offset = self.means_, self.labels_, self.offset_
+        means = np.ascontiguousarray(_gaussian(self.core_).means(self.raw_params_["points"]))
         distances = np.empty(len(corpus))
         for where, part in parts_of(corpus.x):
-            residuals = part.x + offset - means[labels[where]]
-            distances[where] = (residuals * residuals).sum(axis=1)
+            square_distances(part.x, means, self.labels_[where], distances[where])
         self.inertia_ = float(corpus.known.weights @ distances)
 
     def transform(self, X: Any) -> FloatArray:
@@ -333,4 +333,4 @@ class SoftKMeans(SoftKMeansParameters, PointMixture):
     """
 
     def make_core(self, x: Any, weights: FloatArray | None = None) -> MixtureCore:
-        return spherical_core("soft k-means", self.n_components, x.n_dims, self.variance)
+        return spherical_core(self.n_components, x.n_dims, self.variance)

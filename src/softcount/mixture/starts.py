@@ -36,10 +36,10 @@ from softcount.core.fit import fit
 from softcount.core.types import Array, BoolArray, FloatArray, IntArray, Params
 from softcount.families import Categorical, Gaussian
 from softcount.kernels.threads import single_threaded
-from softcount.learners.base import Learner
 from softcount.learners.named import EM, HardEM
-from softcount.mixture.core import MixtureCore, PointEmission
+from softcount.mixture.core import KMeansCore, MixtureCore, PointEmission
 from softcount.mixture.data import ClassConstraints, Items, OnDisk, Points
+from softcount.mixture.lloyd import find_classes
 from softcount.text.bags import Bags
 from softcount.topics.anchors import common_words, find_corners, mixture_weights, word_scale
 
@@ -455,16 +455,18 @@ def _usable(white: Whitening) -> BoolArray:
 # k-means as a special case: hard EM for Gaussians of equal weight and one known variance.
 
 
-def spherical_core(
-    name: str, n_classes: int, n_dims: int, variance: float = 1.0, learner: Learner | None = None
-) -> MixtureCore:
-    """Return the core of Gaussians of equal weight and one known variance.
-
-    ``learner``  the default learner; None: EM
-    """
+def spherical_core(n_classes: int, n_dims: int, variance: float) -> MixtureCore:
+    """Return the core of soft k-means: Gaussians of equal weight and one known variance."""
     weights = Categorical((1, n_classes), frozen=np.array([True]))
-    family = Gaussian(n_classes, n_dims, "identity", known=variance)
-    return MixtureCore(name, weights, PointEmission(family), learner or EM())
+    emission = PointEmission(Gaussian(n_classes, n_dims, "identity", known=variance))
+    return MixtureCore("soft k-means", weights, emission, EM())
+
+
+def kmeans_core(n_classes: int, n_dims: int) -> KMeansCore:
+    """Return the core of k-means: the same with variance 1, for hard EM."""
+    weights = Categorical((1, n_classes), frozen=np.array([True]))
+    emission = PointEmission(Gaussian(n_classes, n_dims, "identity"))
+    return KMeansCore("k-means", weights, emission, HardEM())
 
 
 def kmeans_plus_plus(
@@ -505,12 +507,12 @@ def params_around(core: MixtureCore, items: Items, centres: FloatArray) -> dict[
 
 def cluster(x: FloatArray, n_classes: int, weights: FloatArray, rng: Generator) -> IntArray:
     """Return the class of each point by k-means, from one k-means++ start, (items,)."""
-    core = spherical_core("k-means", n_classes, x.shape[1], learner=HardEM())
+    core = kmeans_core(n_classes, x.shape[1])
     known = ClassConstraints.nothing(len(x), n_classes, weights)
     items = Items(Points(x), known)
     start = params_around(core, items, kmeans_plus_plus(x, n_classes, weights, rng))
-    labels: IntArray = core.joint(fit(core, items, init=start).params, items.x).argmax(axis=1)
-    return labels
+    means = core.emission.family.means(fit(core, items, init=start).params[core.emission.table])  # type: ignore[attr-defined]
+    return find_classes(x, means)
 
 
 # Initialisations of any mixture: functions (core, items, rng) → parameters.
