@@ -27,12 +27,14 @@ class Entry(NamedTuple):
     ``help``         its summary: the first sentence of its docstring
     ``loads``        the kinds of models that it can load
     ``by_argument``  whether the model is its first argument, rather than given by --load
+    ``compiles``     CPU seconds that it compiles for if nothing is ready, about
     """
 
     place: str
     help: str
     loads: tuple[str, ...] = ()
     by_argument: bool = False
+    compiles: float = 0.0
 
 
 COMMANDS = {
@@ -124,6 +126,10 @@ COMMANDS = {
         "softcount.text.command:group",
         "Write data to a folder, a corpus, from which models learn though it is larger than "
         "memory.",
+    ),
+    "warm-up": Entry(
+        "softcount.cli.warm_up:WarmUp",
+        "Compile what commands need, so that their first run need not.",
     ),
     "resume": Entry(
         "softcount.cli.resume:Resume",

@@ -316,7 +316,8 @@ def make_callback(command: type[Command]) -> Callable[..., None]:
             given = vars(instance)
             read = [name for name, (option, _) in attributes.items() if option.file is None]
             refuse_two_of_stdin(*list_names([given[name] for name in read]))
-            instance.run()
+            with compiling_shown(instance.name):
+                instance.run()
 
     annotations = {"context": typer.Context, "return": None}
     parameters = [inspect.Parameter("context", keyword, annotation=typer.Context)]
@@ -485,6 +486,21 @@ class StatusLine:
 
     def __exit__(self, *_: object) -> None:
         self.end()
+
+
+@contextmanager
+def compiling_shown(command: str) -> Iterator[None]:
+    """Show how far compiling is, if it takes long and stderr is a terminal."""
+    status = StatusLine()
+    if not status.wanted:
+        yield
+        return
+    from softcount.cli.app import COMMANDS
+    from softcount.kernels import compiling
+
+    compiling.expect(COMMANDS[command].compiles if command in COMMANDS else 0.0)
+    with compiling.listen(lambda now: status.show(str(now) if now.kernel else "")):
+        yield
 
 
 class Progress(StatusLine):
