@@ -30,6 +30,8 @@ from __future__ import annotations
 
 import inspect
 import sys
+import threading
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,7 +45,7 @@ import typer
 from typer.core import TyperCommand
 
 from softcount.cli.options import PANELS, HtmlFile, Input, Option, Output, make_option
-from softcount.cli.streams import ReaderGone
+from softcount.cli.streams import ERASE, ReaderGone, Terminal
 from softcount.cli.targets import WRITTEN, check_files, list_names
 from softcount.core.errors import SoftcountError, StoreError, StoryError
 from softcount.core.parameters import describe
@@ -316,7 +318,7 @@ def make_callback(command: type[Command]) -> Callable[..., None]:
             given = vars(instance)
             read = [name for name, (option, _) in attributes.items() if option.file is None]
             refuse_two_of_stdin(*list_names([given[name] for name in read]))
-            with compiling_shown(instance.name):
+            with sign_of_life(instance.name):
                 instance.run()
 
     annotations = {"context": typer.Context, "return": None}
@@ -467,7 +469,10 @@ def _find_line(file: Path, error: Exception) -> str | None:
 
 class StatusLine:
     """A line on stderr that is overwritten in place, if stderr is a terminal; it is erased by
-    ``end()``, or at the end of ``with``."""
+    ``end()``, or at the end of ``with``, or when anything else is written to the terminal."""
+
+    said: ClassVar[str] = ""
+    """What the line of this process shows."""
 
     def __init__(self) -> None:
         self.wanted = sys.stderr.isatty()
@@ -475,8 +480,14 @@ class StatusLine:
     def show(self, text: str) -> None:
         """Replace the line by this text."""
         if self.wanted:
-            sys.stderr.write(f"\r\x1b[K{text}")
-            sys.stderr.flush()
+            StatusLine.said = text
+            self.rewrite(text)
+
+    @staticmethod
+    def rewrite(text: str) -> None:
+        """Replace what is on the terminal by this text, for a while."""
+        sys.stderr.write(ERASE + text)
+        sys.stderr.flush()
 
     def end(self) -> None:
         self.show("")
@@ -488,19 +499,46 @@ class StatusLine:
         self.end()
 
 
+SILENCE = 0.7
+"""Seconds without a word after which a terminal shows what is going on."""
+
+
 @contextmanager
-def compiling_shown(command: str) -> Iterator[None]:
-    """Show how far compiling is, if it takes long and stderr is a terminal."""
-    status = StatusLine()
-    if not status.wanted:
+def sign_of_life(command: str) -> Iterator[None]:
+    """On a terminal, show what a command does whenever it has said nothing for a while.
+
+    Imports, compiling and large files take their time; nobody should have to guess.
+    """
+    if not sys.stderr.isatty():
         yield
         return
-    from softcount.cli.app import COMMANDS
-    from softcount.kernels import compiling
-
-    compiling.expect(COMMANDS[command].compiles if command in COMMANDS else 0.0)
-    with compiling.listen(lambda now: status.show(str(now) if now.kernel else "")):
+    done = threading.Event()
+    pulse = threading.Thread(target=_say_now_and_then, args=(command, done), daemon=True)
+    pulse.start()
+    try:
         yield
+    finally:
+        done.set()
+        pulse.join()
+        if Terminal.status:
+            StatusLine().end()
+
+
+def _say_now_and_then(command: str, done: threading.Event) -> None:
+    from softcount.cli.app import COMMANDS
+
+    began, about = time.monotonic(), COMMANDS[command].compiles if command in COMMANDS else 0.0
+    while not done.wait(0.1):
+        silent = time.monotonic() - Terminal.written
+        if silent < SILENCE / 2 or Terminal.is_in_line:
+            continue
+        compiling = sys.modules.get("softcount.kernels.compiling")
+        now = compiling.progress(about) if compiling is not None else None
+        if now is not None and now.kernel and now.is_long:
+            StatusLine().show(str(now))
+        elif silent > SILENCE:
+            said = StatusLine.said or f"softcount {command}"
+            StatusLine.rewrite(f"{said} … {time.monotonic() - began:.0f} s")
 
 
 class Progress(StatusLine):

@@ -28,7 +28,7 @@ class Progress:
     ``kernel``   the name of the kernel that is being compiled; empty: none is
     ``ready``    number of kernels that have been compiled
     ``seconds``  time spent so far
-    ``about``    time that it may take in all, if anybody has said so (`expect`)
+    ``about``    time that it may take in all, if that is known
     """
 
     kernel: str
@@ -47,6 +47,11 @@ class Progress:
             f"{self.seconds:.0f} s, {self.ready} ready"
         )
 
+    @property
+    def is_long(self) -> bool:
+        """Whether it is worth mentioning."""
+        return self.seconds >= PATIENCE
+
 
 Listener = Callable[[Progress], object]
 """Called while something is compiled, from another thread, and once when nothing is any more."""
@@ -63,7 +68,6 @@ class _Compiling:
         self.ready = 0
         self.spent = 0.0
         self.began = 0.0
-        self.about = 0.0
         self.round = 0
         self.announced = False
         self.listeners: list[Listener] = []
@@ -94,8 +98,8 @@ class _Compiling:
         with self.lock:
             return self.spent + (time.perf_counter() - self.began if self.depth else 0.0)
 
-    def progress(self) -> Progress:
-        return Progress(self.kernel, self.ready, self.seconds(), self.about)
+    def progress(self, about: float = 0.0) -> Progress:
+        return Progress(self.kernel, self.ready, self.seconds(), about)
 
     def _announce(self, number: int) -> None:
         """Tell listeners until this kernel is compiled."""
@@ -104,7 +108,7 @@ class _Compiling:
             with self.lock:
                 if not self.depth or self.round != number:
                     return
-                if self.seconds() >= PATIENCE:
+                if self.progress().is_long:
                     if not self.announced:
                         LOG.info("%s", self.progress())
                     self.announced = True
@@ -128,11 +132,6 @@ def clock() -> float:
     True
     """
     return time.perf_counter() - _compiling.seconds()
-
-
-def expect(seconds: float) -> None:
-    """Say how long compiling may take in all, if nothing is ready: announcements then say so."""
-    _compiling.about = seconds
 
 
 @contextmanager
