@@ -17,6 +17,7 @@ import typer
 from softcount.cli.frame import Command, StatusLine
 from softcount.cli.options import Argument, Learning, Output
 from softcount.cli.rehearsals import REHEARSALS
+from softcount.cli.targets import PLAIN
 from softcount.core.errors import SoftcountError
 
 
@@ -49,7 +50,8 @@ class WarmUp(Command):
     """
 
     commands: Annotated[
-        list[str] | None, Argument("Commands; by default all.", metavar="[COMMAND]...")
+        list[str] | None,
+        Argument("Commands; by default all.", metavar="[COMMAND]...", file=PLAIN),
     ] = None
     processes: Annotated[
         int | None,

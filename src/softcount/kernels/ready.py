@@ -6,7 +6,7 @@ the kernel's fingerprint (`softcount.kernels.jit`), so code of other sources is 
 each begins with a digest of its contents, so damaged code is never run. What is not found, or
 cannot be used, is compiled as if there were no such folder.
 
-The code is built for a baseline, a set of instructions that all processors of the last ten years
+The code is built for a baseline, a set of instructions that most processors of the last ten years
 have. It gives the same bits as code that was compiled for this very processor, as nothing in the
 kernels depends on the width of registers (`softcount.kernels.vectors`), and no product is fused
 with a sum unless the kernel says so.
