@@ -13,7 +13,7 @@ PIP  := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 OLDEST := .venv-oldest
 OLDEST_PYTHON ?= python3.11
 
-.PHONY: demo check test oldest lint bench docs clean
+.PHONY: demo check test oldest lint bench docs wheel clean
 
 demo: $(VENV)/ready
 	$(BIN)/softcount demo
@@ -43,6 +43,14 @@ docs: $(VENV)/ready-test
 
 bench: $(VENV)/ready-bench
 	for script in benchmarks/[!_]*.py; do $(BIN)/python $$script || exit 1; done
+
+# what users install, into dist/: a wheel for every platform, and where there is a baseline one with
+# compiled kernels for this Python (docs/decisions/kernels.md)
+wheel: $(VENV)/ready
+	$(BIN)/python tools/build_kernels.py build/kernels
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	test ! -d build/kernels || SOFTCOUNT_KERNELS=$(CURDIR)/build/kernels \
+	  $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
 $(VENV)/created:
 	@test -n "$(PYTHON)" || { echo "softcount needs Python 3.11 or newer: make PYTHON=… $(MAKECMDGOALS)"; exit 1; }

@@ -116,5 +116,6 @@ def every_call(folder: Path, odd: str = "", name: str = "") -> dict[str, Call]:
         "show": ("show", run),
         "corpus build": ("corpus", "build", texts, "-o", archive),
         "corpus info": ("corpus", "info", archive),
+        "warm-up": ("warm-up", "annotators"),
         "demo": ("demo",),
     }

@@ -27,12 +27,14 @@ class Entry(NamedTuple):
     ``help``         its summary: the first sentence of its docstring
     ``loads``        the kinds of models that it can load
     ``by_argument``  whether the model is its first argument, rather than given by --load
+    ``compiles``     seconds that it compiles for if nothing is ready, about
     """
 
     place: str
     help: str
     loads: tuple[str, ...] = ()
     by_argument: bool = False
+    compiles: float = 0.0
 
 
 COMMANDS = {
@@ -43,16 +45,19 @@ COMMANDS = {
             *("MultinomialMixture", "GaussianMixture", "KMeans", "SoftKMeans"),
             *("DirichletProcessMixture", "DirichletProcessGaussianMixture"),
         ),
+        compiles=3,
     ),
     "classify": Entry(
         "softcount.mixture.command:Classify",
         "Classify the lines of a file, learning from labelled and unlabelled lines.",
         ("NaiveBayes", "NaiveBayesCV"),
+        compiles=3,
     ),
     "annotators": Entry(
         "softcount.annotators.command:VoteCounting",
         "Estimate true labels, and the accuracy of each annotator, from votes that disagree.",
         ("Annotators",),
+        compiles=3,
     ),
     "bootstrap": Entry(
         "softcount.labels.command:Bootstrap",
@@ -73,57 +78,72 @@ COMMANDS = {
         "kettles from reviews of books.",
     ),
     "select": Entry(
-        "softcount.metrics.command:Select", "Compare numbers of classes for the lines of a file."
+        "softcount.metrics.command:Select",
+        "Compare numbers of classes for the lines of a file.",
+        compiles=3,
     ),
     "topics": Entry(
         "softcount.topics.command:Topics",
         "Find the topics of documents, where each document can have several.",
         ("LDA", "PLSA"),
+        compiles=5,
     ),
     "similar": Entry(
         "softcount.topics.command:Similar",
         "Find the documents most similar to a query, by their topics.",
         ("LDA", "PLSA"),
         by_argument=True,
+        compiles=5,
     ),
     "senses": Entry(
         "softcount.senses.command:Senses",
         "Induce the senses of a word from its contexts.",
         ("SenseInducer",),
+        compiles=3,
     ),
     "align": Entry(
         "softcount.align.command:Align",
         "Find which words of sentence pairs are translations of each other.",
         ("Aligner", "GibbsAligner", "IBM1", "IBM2", "Diagonal", "HMMAligner"),
+        compiles=25,
     ),
     "translate": Entry(
         "softcount.translate.command:Translate",
         "Translate sentences by what was learned from sentence pairs.",
         ("Translator",),
+        compiles=33,
     ),
     "tag": Entry(
         "softcount.hmm.command:Tag",
         "Tag the words of sentences with a hidden Markov model.",
         ("HMM",),
+        compiles=24,
     ),
     "grammar": Entry(
         "softcount.grammar.command:LearnGrammar",
         "Learn a probabilistic context-free grammar from sentences, and parse them.",
+        compiles=16,
     ),
     "parse": Entry(
         "softcount.grammar.command:Parse",
         "Parse sentences with a saved grammar.",
         ("PCFG",),
         by_argument=True,
+        compiles=25,
     ),
     "story": Entry(
         "softcount.stories.command:TellStory",
         "Learn the tables of your own story from your own data.",
+        compiles=8,
     ),
     "corpus": Entry(
         "softcount.text.command:group",
         "Write data to a folder, a corpus, from which models learn though it is larger than "
         "memory.",
+    ),
+    "warm-up": Entry(
+        "softcount.cli.warm_up:WarmUp",
+        "Compile what commands need, so that their first run need not.",
     ),
     "resume": Entry(
         "softcount.cli.resume:Resume",
@@ -133,7 +153,9 @@ COMMANDS = {
         "softcount.cli.resume:Show", "Show what a folder of --folder holds, and how far it is."
     ),
     "demo": Entry(
-        "softcount.cli.demo:Demo", "Fit four small models to example texts, and show the results."
+        "softcount.cli.demo:Demo",
+        "Fit four small models to example texts, and show the results.",
+        compiles=10,
     ),
 }
 

@@ -13,6 +13,7 @@ import io
 import os
 import select
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
@@ -33,6 +34,35 @@ class StreamError(SoftcountError):
     """Standard output cannot be written to."""
 
 
+ERASE = "\r\x1b[K"
+"""Erases the line that a terminal's cursor is in; a status line begins with it."""
+
+
+class Terminal:
+    """What the terminal shows, as far as this process writes to it.
+
+    ``written``    when it was last written to
+    ``status``     whether its last line is a status line, which goes before anything else comes
+    ``is_in_line`` whether something else is in its last line, which no status line may erase
+    """
+
+    written = time.monotonic()
+    status = False
+    is_in_line = False
+
+    @classmethod
+    def prepare(cls, data: bytes) -> bytes:
+        """Take note of what is written next, and return what must be written before it."""
+        cls.written = time.monotonic()
+        before = b""
+        if data.startswith(ERASE.encode()):
+            cls.status = len(data) > len(ERASE)
+        else:
+            before, cls.status = ERASE.encode() if cls.status else b"", False
+        cls.is_in_line = not cls.status and not data.endswith((b"\n", ERASE.encode()))
+        return before
+
+
 class _Sink(io.RawIOBase):
     """An output stream.
 
@@ -43,6 +73,7 @@ class _Sink(io.RawIOBase):
     def __init__(self, number: int | None, name: str) -> None:
         self.number, self.name = number, name
         self.fault = ""
+        self.is_terminal = number is not None and os.isatty(number)
 
     def writable(self) -> bool:
         return True
@@ -53,9 +84,12 @@ class _Sink(io.RawIOBase):
         return self.number
 
     def isatty(self) -> bool:
-        return self.number is not None and os.isatty(self.number)
+        return self.is_terminal
 
     def write(self, data: Any) -> int:
+        if self.is_terminal and (before := Terminal.prepare(bytes(data))):
+            with contextlib.suppress(OSError):
+                os.write(2, before)
         try:
             while not self.fault:
                 if self.number is None:

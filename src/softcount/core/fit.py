@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -22,6 +21,7 @@ from softcount.core.warnings import NotDistributedWarning
 from softcount.engines.base import Engine, Expect, Session
 from softcount.engines.local import Local, LocalSession
 from softcount.families.base import check_start
+from softcount.kernels.compiling import clock
 from softcount.learners.base import Learner
 from softcount.learners.named import OnlineEM, StochasticVB
 from softcount.learners.schedules import Batch, Pending, Sampler, Step, Tables, expected_log
@@ -375,11 +375,11 @@ class Run:
             self.session.restore(checkpoint.shards)
         elif schedule.collapses:
             self._start = params
-        began = time.perf_counter()
+        began = clock()
         steps = schedule.steps(self, tables, checkpoint.schedule if checkpoint else None)
         del start, params, tables  # large tables are kept as long as they are needed, and no longer
         for step in steps:
-            now = self._state(step, time.perf_counter() - began)
+            now = self._state(step, clock() - began)
             self.last = step
             verdict = self._judge(before, now)
             yield now
@@ -388,7 +388,7 @@ class Run:
             before = replace(now, params={})
             del step, now
             self.step += 1
-            began = time.perf_counter()
+            began = clock()
         assert self.last is not None
         if schedule.ending:
             return schedule.ending
@@ -396,7 +396,8 @@ class Run:
         return Verdict.STUCK if stuck else Verdict.CONVERGED
 
     def _state(self, step: Step, seconds: float) -> State:
-        """Compute the figures of a step; ``seconds`` is the duration of this step alone."""
+        """Compute the figures of a step; ``seconds`` is the duration of this step alone, without
+        compiling."""
         families, stats, params = self.families, step.stats, step.tables.params
         change = q = bound = float("nan")
         comparable = not self.learner.schedule.streams and not isinstance(params, Pending)

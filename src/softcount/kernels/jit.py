@@ -1,4 +1,8 @@
-"""numba's njit as this package uses it: no GIL, no fastmath, cached where that is possible."""
+"""numba's njit as this package uses it: no GIL, no fastmath, cached where that is possible.
+
+Machine code is looked for where it came with the package (`softcount.kernels.ready`), then in the
+user's cache, and compiled if it is in neither.
+"""
 
 # mypy: allow-untyped-calls
 from __future__ import annotations
@@ -16,47 +20,115 @@ from typing import Any, TypeVar
 
 import numba
 import numpy as np
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core import event, sigutils
+from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 from numba.core.compiler_lock import global_compiler_lock
 
+from softcount.kernels import compiling, ready
+from softcount.kernels.ready import SEAL
 from softcount.kernels.threads import hold_across
 
 F = TypeVar("F", bound=Callable[..., Any])
 PACKAGE = "softcount."
+DISABLE_JIT: bool = vars(numba.config)["DISABLE_JIT"]
+"""Whether nothing shall be compiled: kernels then run as Python."""
 
-# a child forked while another thread compiles would deadlock at its first kernel
+# a child forked while another thread compiles would deadlock at its first kernel. A fork acquires
+# the lock that was registered last first, and numba's is the first that compiling acquires
+hold_across(compiling.LOCK)
 hold_across(global_compiler_lock)
+
+
+class _Announcer(event.Listener):
+    """Tells `compiling` when numba compiles."""
+
+    def on_start(self, event: Any) -> None:
+        compiling.begin(event.data["dispatcher"].py_func.__name__)
+
+    def on_end(self, event: Any) -> None:
+        compiling.end()
+
+
+event.register("numba:compile", _Announcer())
 
 
 def njit(function: F, **options: Any) -> F:
     """Compile ``function`` on first call.
 
     The machine code is cached on disk; if neither the package's folder nor the user's home is
-    writable, numba refuses to cache at decoration time, and every process compiles anew.
+    writable, every process compiles anew.
     """
     compiled: Any = numba.njit(nogil=True, **options)(function)
-    with suppress(RuntimeError):
-        compiled._cache = _CheckedCache(function)
+    if not DISABLE_JIT:
+        compiled._cache = _Cache(compiled)
     return compiled  # type: ignore[no-any-return]
+
+
+class _Cache(NullCache):
+    """Where machine code is looked for: with the package, then in the user's cache.
+
+    Nothing is done before the first call. Importing does not touch the disk, and a kernel may call
+    others that are defined after it, which are a part of its fingerprint.
+    """
+
+    def __init__(self, dispatcher: Any) -> None:
+        self._dispatcher = dispatcher
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        return fingerprint(self._dispatcher)
+
+    @cached_property
+    def _users(self) -> Any:
+        """The user's cache; one that keeps nothing if no folder can be written to."""
+        try:
+            return _CheckedCache(self._dispatcher.py_func, self._fingerprint)
+        except RuntimeError:
+            return _NoFolder()
+
+    @property
+    def cache_path(self) -> Any:
+        return self._users.cache_path
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        target_context.refresh()  # whatever is loaded is linked to what is defined there
+        args, _ = sigutils.normalize_signature(sig)
+        name = self._dispatcher.py_func.__qualname__
+        found = ready.load(name, self._fingerprint, args, target_context)
+        if found is not None or KEEP is not None:
+            return found
+        return self._users.load_overload(sig, target_context)
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        global n_lost
+        if KEEP is not None:
+            KEEP(self._dispatcher.py_func.__qualname__, self._fingerprint, data)
+            return
+        try:
+            self._users.save_overload(sig, data)
+        except OSError:  # a full disk, say; the code in memory can be used all the same
+            n_lost += 1
+
+
+class _NoFolder(NullCache):
+    """Stands for the user's cache where there is no folder that can be written to."""
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        raise OSError
+
+
+n_lost = 0
+"""Number of kernels that were compiled, and whose code could not be kept."""
+KEEP: Callable[[str, str, Any], object] | None = None
+"""What is done with compiled code in place of the user's cache, where code is built ahead."""
 
 
 class _CheckedCache(FunctionCache):
     """numba's cache; code that cannot be read is compiled and written again."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], stamp: str) -> None:
         super().__init__(function)
-        self._function = function
-        del self._cache_file  # created on first access: see below
-
-    @cached_property
-    def _cache_file(self) -> _Sealed:  # type: ignore[override]
-        """The cache file, named by the fingerprint of the code.
-
-        The fingerprint is not available before the first call: a kernel may call others that are
-        defined after it.
-        """
-        stamp = fingerprint(self._function)
-        return _Sealed(self._cache_path, f"{self._function.__qualname__}-{stamp}", stamp)
+        self._cache_file = _Sealed(self._cache_path, f"{function.__qualname__}-{stamp}", stamp)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
@@ -64,9 +136,11 @@ class _CheckedCache(FunctionCache):
         except Exception:  # intact, but not usable by this version of numba
             return None
 
-    def save_overload(self, sig: Any, data: Any) -> None:
-        with suppress(OSError):  # a full disk, say; the code in memory can be used all the same
-            super().save_overload(sig, data)
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        """Compute the key as numba does, and add the fields of tuples, which types do not have."""
+        args, _ = sigutils.normalize_signature(sig)
+        described = tuple(ready.describe(one) for one in args)
+        return (*super()._index_key(sig, codegen), described)
 
 
 class _Sealed(IndexDataCacheFile):
@@ -124,21 +198,18 @@ class _Sealed(IndexDataCacheFile):
         return digest.digest()
 
 
-SEAL = 16
-"""Length of a digest in bytes."""
-
-
 def fingerprint(function: Callable[..., Any]) -> str:
     """Compute a digest of everything that a kernel's machine code depends on.
 
     numba considers cached code fresh as long as the function's own file is unchanged, even if
     functions that it calls have changed, and stale if only a comment has. This digest covers the
-    function's own code, that of all kernels it calls, the constants it uses, the fields of tuples
-    it takes, and, for code written as LLVM instructions, the source of its module. So changing a
-    kernel invalidates its callers and nothing else, and kernels may move between files.
+    function's own code and the options it is compiled with, the same of all kernels it calls, the
+    constants it uses, the fields of tuples it takes, and, for code written as LLVM instructions,
+    the source of its module. So changing a kernel invalidates its callers and nothing else, and
+    kernels may move between files.
     """
     digest = hashlib.blake2b(str(sys.implementation.cache_tag).encode(), digest_size=16)
-    for part in sorted(_parts(_python_of(function))):
+    for part in sorted(_parts(function)):
         digest.update(part.encode())
     return digest.hexdigest()
 
@@ -153,26 +224,32 @@ def _parts(function: Any) -> set[str]:
             continue
         seen.add(id(one))
         if isinstance(one, FunctionType):
-            found.add(f"{one.__qualname__} {one.__defaults__} {_text(one.__code__)}")
-            waiting.extend(_python_of(value) for value in _list_references(one))
-        elif isinstance(one, type):
-            found.add(f"{one.__qualname__} {getattr(one, '_fields', '')}")
+            uses = sorted(_list_references(one), key=lambda use: use[0])
+            names = [f"{name}: {_describe(value)}" for name, value in uses]
+            found.add(f"{one.__qualname__} {one.__defaults__} {_text(one.__code__)} {names}")
+            waiting.extend(value for _, value in uses)
+        elif hasattr(one, "py_func"):
+            found.add(f"{one.py_func.__qualname__} {sorted(one.targetoptions.items())}")
+            waiting.append(one.py_func)
         elif hasattr(one, "_defn"):  # an intrinsic: what writes LLVM may use all of its module
             found.add(f"{one._name} {_module_text(one._defn.__module__)}")
-        elif isinstance(one, np.ndarray):  # frozen into the code
-            found.add(repr((one.dtype, one.shape, one.tobytes())))
-        elif isinstance(one, bool | int | float | complex | str | bytes | tuple | np.generic):
-            found.add(repr(one))
     return found
 
 
-def _python_of(value: Any) -> Any:
-    """Return the Python function of a dispatcher; anything else unchanged."""
-    return getattr(value, "py_func", value)
+def _describe(value: Any) -> str:
+    """Describe what a name stands for in a kernel; what functions do is described elsewhere."""
+    if isinstance(value, np.ndarray):  # frozen into the code
+        return repr((value.dtype, value.shape, value.tobytes()))
+    if isinstance(value, bool | int | float | complex | str | bytes | tuple | np.generic):
+        return repr(value)
+    if isinstance(value, type):
+        return f"{value.__qualname__} {getattr(value, '_fields', '')}"
+    function = getattr(value, "py_func", value)
+    return str(getattr(function, "__qualname__", None) or getattr(function, "__name__", ""))
 
 
-def _list_references(function: FunctionType) -> Iterator[Any]:
-    """Yield the objects that a function refers to.
+def _list_references(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """Yield the names that a function uses, and the objects that they stand for.
 
     These are globals, closure cells, attributes of modules, and the types in its annotations.
     """
@@ -183,16 +260,18 @@ def _list_references(function: FunctionType) -> Iterator[Any]:
         codes.extend(const for const in code.co_consts if isinstance(const, CodeType))
     annotations = " ".join(map(str, function.__annotations__.values()))
     names.update(re.findall(r"\w+", annotations))
-    for cell in function.__closure__ or ():
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         with suppress(ValueError):  # not filled yet
-            yield cell.cell_contents
+            yield name, cell.cell_contents
     for name in sorted(names):
         value = function.__globals__.get(name)
         if isinstance(value, ModuleType):
             if value.__name__.startswith(PACKAGE):
-                yield from (getattr(value, other, None) for other in sorted(names))
+                for other in sorted(names):
+                    if hasattr(value, other):
+                        yield f"{name}.{other}", getattr(value, other)
         elif value is not None:
-            yield value
+            yield name, value
 
 
 def _text(code: CodeType) -> str:

@@ -29,7 +29,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from softcount.core.types import Array
-from softcount.kernels.jit import njit
+from softcount.kernels.jit import DISABLE_JIT, njit
 
 F = TypeVar("F", bound=Callable[..., Any])
 Index = int | np.integer[Any]
@@ -100,6 +100,8 @@ def vectorised(emit: Emit, name: str = "") -> Callable[[F], F]:
 
     def decorate(plain: F) -> F:
         plain.__name__ = name or plain.__name__
+        if DISABLE_JIT:  # what would be compiled runs as Python, and LLVM does not
+            return plain
         own = inspect.signature(plain)
         annotations = [parameter.annotation for parameter in own.parameters.values()]
 
@@ -791,8 +793,9 @@ def _emit_multiply_panels(join: Join) -> Emit:
 def _define_multiply_panels(join: Any) -> Any:
     def plain(out: Array, o: int, left: Array, i: int, cut: Array, n: int) -> None:
         """``out[o + r] = Σ_k left[i + r, k] · right[k]`` for r < `ROWS_AT_ONCE` and k < n, each
-        step an fma; ``cut`` is ``right`` as `panels` cut it."""
-        for r in range(ROWS_AT_ONCE):
+        step an fma; ``cut`` is ``right`` as `panels` cut it. There is room for them behind the
+        last row, which numpy does not know of."""
+        for r in range(min(ROWS_AT_ONCE, len(out) - o)):
             for c in range(len(cut) // n * WIDTH):
                 out[o + r, c] = 0.0
                 for k in range(n):
@@ -839,7 +842,7 @@ def _define_multiply_table(join: Any, height: int, anew: bool) -> Any:
         keeps the largest product, or what is there, in place of the sum.
         """
         width = out.shape[1]
-        for r in range(height):
+        for r in range(min(height, len(out) - o)):  # see `multiply_panels`
             for c in range(width):
                 if anew:
                     out[o + r, c] = 0.0

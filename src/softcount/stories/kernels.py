@@ -250,7 +250,7 @@ def outside(
         elif kind == PRODUCT:  # its outside goes to each factor, times the other
             i, j = rows.x[r], rows.y[r]
             # 2**shift in two halves: from 1024 on no float holds it, and 0 · inf is NaN
-            shift = level[i] + level[j] - level[r]
+            shift = int(level[i] + level[j] - level[r])
             half, rest = math.ldexp(1.0, shift // 2), math.ldexp(1.0, shift - shift // 2)
             for b in range(lanes):
                 out[i, b] += half * out[r, b] * value[j, b] * rest
@@ -258,7 +258,7 @@ def outside(
                 out[j, b] += half * out[r, b] * value[i, b] * rest
         elif kind == SCALED:  # the same where one factor is a leaf without a row, counted here
             j = rows.y[r]
-            shift = level[j] - level[r]
+            shift = int(level[j] - level[r])
             half, rest = math.ldexp(1.0, shift // 2), math.ldexp(1.0, shift - shift // 2)
             for b in range(lanes):
                 entry = leaf[rows.x[r], b]

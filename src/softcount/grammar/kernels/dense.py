@@ -122,7 +122,7 @@ def chart_row(w: int, i: int, s: int, c: DenseCharts) -> Any:
 @part
 def rescaling(whole: int, parts: int) -> float:
     """The factor from the exponent of a product to that of its span; 0 if one is impossible."""
-    return math.ldexp(1.0, whole - parts) if max(whole, parts) < EMPTY else 0.0
+    return math.ldexp(1.0, int(whole - parts)) if max(whole, parts) < EMPTY else 0.0
 
 
 @part
