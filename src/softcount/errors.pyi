@@ -42,5 +42,5 @@ from softcount.core.warnings import (
 )
 from softcount.grammar.rules import GrammarWarning as GrammarWarning
 from softcount.labels.propagation import UnreachedWarning as UnreachedWarning
-from softcount.mixture.model_selection import UnlabelledWarning as UnlabelledWarning
+from softcount.mixture.labelled_scores import UnlabelledWarning as UnlabelledWarning
 from softcount.mixture.naive_bayes import CollapseWarning as CollapseWarning

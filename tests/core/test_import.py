@@ -37,6 +37,8 @@ COMMANDS = {
     "align": "align pairs.txt --max-iter 2",
     "tag": "tag sentences.txt -k 3 --max-iter 2",
     "grammar": "grammar sentences.txt -k 3 --max-iter 1",
+    "cluster": "cluster notes.txt -k 2 --max-iter 2",
+    "topics": "topics notes.txt -k 2 --max-iter 2",
 }
 
 

@@ -9,21 +9,21 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.adapt.data import Task, read_domains, read_task
 from softcount.core.bounds import check_coordinates
+from softcount.core.contract import Transformer, as_configured
 from softcount.core.errors import DataError
 from softcount.core.estimate import Estimate, announce, estimate_rows
-from softcount.core.estimator import SklearnContract, all_or_nothing
+from softcount.core.estimator import all_or_nothing
 from softcount.core.parameters import check_parameters, check_whole
 from softcount.core.types import Array, FloatArray, IntArray
 from softcount.kernels.threads import single_threaded
 from softcount.labels import propagation as tfidf
 from softcount.labels.data import Reader, clone_classifier, posterior
-from softcount.mixture.model_selection import ScoresLabelled
+from softcount.mixture.labelled_scores import ScoresLabelled
 
 DEFAULT_C = 3.0
 """Default C of logistic regression, chosen by cross-validation within each domain of the product
@@ -33,7 +33,7 @@ ROWS = 1000
 """Number of rows projected at a time in prediction."""
 
 
-class Adapter(ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignore[misc]
+class Adapter(ScoresLabelled):
     """Base of classifiers for a target domain that learn mostly from source domains.
 
     A subclass implements `_learn`, and also `_represent`, `_posteriors` and `word_weights` unless
@@ -189,7 +189,7 @@ class Adapter(ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignore[m
         return tags
 
 
-class Projection(TransformerMixin, Adapter):  # type: ignore[misc]
+class Projection(Transformer, Adapter):
     """Base of methods that classify by words and by domain-invariant features: these are learned
     from all items, labelled or not, and appended to the words.
 
@@ -197,6 +197,7 @@ class Projection(TransformerMixin, Adapter):  # type: ignore[misc]
     ``_factor``: the new features are centred and multiplied, so that their scale suits the words.
     """
 
+    _mixins = ("ClassifierMixin", "TransformerMixin")
     _mean: FloatArray
     _factor: FloatArray | float
 
@@ -223,6 +224,7 @@ class Projection(TransformerMixin, Adapter):  # type: ignore[misc]
         new *= self._factor
         return stack_columns(X, new)
 
+    @as_configured
     def transform(self, X: Any) -> Any:
         """Return the features given to the classifier: words, and the new features."""
         check_is_fitted(self, "classes_")

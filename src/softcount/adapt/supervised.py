@@ -8,7 +8,6 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import expit, log_softmax, softmax
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
 from softcount.adapt.base import (
@@ -26,8 +25,8 @@ from softcount.adapt.parameters import (
     WeightedParameters,
 )
 from softcount.core.bounds import within_range
+from softcount.core.contract import Transformer, as_configured
 from softcount.core.errors import DataError, LearnerError, brief
-from softcount.core.estimator import SklearnContract
 from softcount.core.types import FloatArray, IntArray
 
 WEIGHTS = (1.0, 2.0, 3.0, 5.0, 10.0, 20.0)
@@ -131,7 +130,7 @@ class Weighted(WeightedParameters, Adapter):
         self.classifier_ = self._train_classifier(task, rows, weight=weights)
 
 
-class FeatureCopies(TransformerMixin, SklearnContract, BaseEstimator):  # type: ignore[misc]
+class FeatureCopies(Transformer):
     """Feature augmentation (Daumé III 2007), for any number of domains: Φ(x) of domain d is
     ⟨x, 0, …, x, …, 0⟩, with a general copy of x first and another one at the position of d.
 
@@ -163,10 +162,12 @@ class FeatureCopies(TransformerMixin, SklearnContract, BaseEstimator):  # type: 
         self.domains_ = np.unique(read_domains(sample_domain, X.shape[0]))
         return self
 
+    @as_configured
     def fit_transform(self, X: Any, y: Any = None, sample_domain: Any = None) -> Any:
         """Fit, and return the augmented features of these items."""
         return self.fit(X, y, sample_domain).transform(X, sample_domain)
 
+    @as_configured
     def transform(self, X: Any, sample_domain: Any = None) -> Any:
         """Return augmented features (items, columns · (1 + domains)), sparse; without
         ``sample_domain``, the general copy only."""

@@ -279,13 +279,12 @@ def _read_number(field: str, place: str) -> float:
 def make_counter(texts: Sequence[str], tokens: bool, wanted: WordFilter) -> Any:
     """Make a vectorizer that counts the selected words of these texts, and that can be saved in
     model files."""
-    from sklearn.feature_extraction.text import CountVectorizer
-
+    from softcount.text.counter import WordCounter
     from softcount.text.tokenise import spaces, words
 
     tokenise = spaces if tokens else words
     if wanted == WordFilter():
-        return CountVectorizer(analyzer=tokenise)
+        return WordCounter(tokenise)
     n_lines = Counter(word for text in texts for word in set(tokenise(text)))
     unwanted = read_stop_words(wanted.stop_words, tokenise)
     most = wanted.max_share * len(texts)
@@ -299,7 +298,7 @@ def make_counter(texts: Sequence[str], tokens: bool, wanted: WordFilter) -> Any:
             f"none of the {len(n_lines)} words is left to learn from",
             "lower --min-count, raise --max-share, or shorten the --stop-words",
         )
-    return CountVectorizer(analyzer=tokenise, vocabulary=sorted(kept))
+    return WordCounter(tokenise, sorted(kept))
 
 
 def read_stop_words(source: str | None, tokenise: Callable[[str], list[str]]) -> set[str]:

@@ -1,14 +1,8 @@
-"""Base classes of estimators: scikit-learn's interface on top of the fitting loop.
-
-Nothing here imports scikit-learn at module level, as that takes longer than some commands; its few
-own things (tags, `NotFittedError`) are imported when they are needed.
-"""
+"""Base classes of estimators: scikit-learn's interface on top of the fitting loop."""
 
 from __future__ import annotations
 
-import inspect
 from abc import abstractmethod
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -19,7 +13,8 @@ import numpy as np
 
 from softcount.core import interrupt
 from softcount.core.bounds import MAX_SEED
-from softcount.core.errors import ImpossibleItem, LearnerError, ParameterError, brief
+from softcount.core.contract import SklearnContract
+from softcount.core.errors import ImpossibleItem, LearnerError, brief
 from softcount.core.estimate import Estimate, announce, estimate
 from softcount.core.fit import fit, open_session
 from softcount.core.folder import resumable
@@ -37,132 +32,6 @@ if TYPE_CHECKING:
     from softcount.engines.base import Engine
 
 T = TypeVar("T")
-
-# Names that other libraries (or older versions) use for our parameters.
-
-OTHER_NAMES: dict[str, tuple[str, ...]] = {
-    theirs: ours
-    for ours, names in {
-        ("n_components", "n_states", "n_topics", "n_senses", "n_clusters"): (
-            "n_clusters n_topics n_states n_classes n_senses n_mixtures num_topics num_states "
-            "num_clusters k K n_hidden n_symbols n_nonterminals"
-        ),
-        ("max_iter",): (
-            "n_iter num_iter iterations n_iterations max_iterations epochs max_epochs n_epochs "
-            "passes sweeps rounds max_rounds steps"
-        ),
-        ("n_init",): "chains n_chains n_restarts restarts n_starts",
-        ("tol",): "tolerance eps epsilon thresh",
-        ("random_state",): "seed random_seed rng",
-        ("smoothing", "prior", "concentration"): (
-            "alpha doc_topic_prior doc_prior pseudocount laplace"
-        ),
-        ("smoothing", "prior"): "beta eta topic_word_prior word_prior",
-        ("concentration",): "weight_concentration_prior",
-        ("engine",): "n_jobs n_threads num_threads threads workers",
-        ("init",): "init_params start weights_init means_init",
-        ("l2",): "regularisation regularization C penalty",
-        ("short_runs",): "scouts",
-        ("covariance",): "covariance_type",
-        ("floor",): "reg_covar",
-        ("learner",): "algorithm method",
-        ("dates",): "times",
-        ("seed_words",): "seeds",
-        ("frozen_topics",): "frozen",
-    }.items()
-    for theirs in names.split()
-}
-"""Our names by theirs, for hints: the first one that the estimator has is suggested."""
-
-HINTS = {"engine": "engine=Local(threads=4) uses four threads; by default all processors are used"}
-
-
-class SklearnContract:
-    """Parameters, `clone`, `repr` and tags: the interface that scikit-learn requires.
-
-    Parameters are the arguments of ``__init__``, which stores them unchanged; those of a dataclass
-    are its fields. So `clone`, pipelines and searches work, including ``learner__max_iter``.
-    """
-
-    def __new__(cls, *args: Any, **given: Any) -> Self:
-        for name in given:
-            if name not in cls._get_param_names():
-                raise _unknown_parameter(cls, name)
-        return super().__new__(cls)
-
-    @classmethod
-    def _get_param_names(cls) -> list[str]:
-        """Return the parameter names, under the method name that scikit-learn expects."""
-        names = inspect.signature(cls.__init__).parameters
-        return sorted(name for name in names if name != "self")
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name; ``deep``: including the parameters of parameters."""
-        params = {name: getattr(self, name) for name in self._get_param_names()}
-        if deep:
-            for name, value in list(params.items()):
-                if hasattr(value, "get_params") and not isinstance(value, type):
-                    inner = value.get_params()
-                    params |= {f"{name}__{each}": values for each, values in inner.items()}
-        return params
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters; what was learned is kept until the next fit."""
-        nested: defaultdict[str, dict[str, Any]] = defaultdict(dict)
-        for path, value in params.items():
-            name, inside, rest = path.partition("__")
-            if name not in self._get_param_names():
-                raise _unknown_parameter(type(self), name)
-            if inside:
-                nested[name][rest] = value
-            else:
-                setattr(self, name, value)
-        for name, given in nested.items():
-            self._set_nested(name, given)
-        return self
-
-    def _set_nested(self, name: str, given: Mapping[str, Any]) -> None:
-        """Set parameters of a parameter."""
-        inner = getattr(self, name)
-        if not hasattr(inner, "set_params"):
-            raise ParameterError(f"{name}={brief(inner)} has no parameters of its own")
-        # use the return value: a learner is immutable, and its set_params returns a new one
-        setattr(self, name, inner.set_params(**given))
-
-    def __repr__(self) -> str:
-        declared = inspect.signature(type(self).__init__).parameters
-        given = [
-            f"{name}={value if isinstance(value, Learner) else repr(value)}"
-            for name, value in self.get_params(deep=False).items()
-            if not _is_same(value, declared[name].default)
-        ]
-        return f"{type(self).__name__}({', '.join(given)})"
-
-    def __sklearn_tags__(self) -> Any:
-        """Return the tags that scikit-learn's pipelines and searches ask for."""
-        from sklearn.base import BaseEstimator  # whoever calls this has imported it already
-
-        return BaseEstimator().__sklearn_tags__()
-
-
-def _unknown_parameter(cls: type[SklearnContract], name: str) -> ParameterError:
-    """Make the error; its hint gives our name of the parameter, if there is one."""
-    known = cls._get_param_names()
-    ours = next((each for each in OTHER_NAMES.get(name, ()) if each in known), None)
-    if ours is None:
-        hint = f"its parameters are {', '.join(known)}"
-    else:
-        hint = HINTS.get(ours, f"it is called {ours} here")
-    return ParameterError(f"{cls.__name__} has no parameter {name!r}", hint)
-
-
-def _is_same(value: Any, default: Any) -> bool:
-    if value is default:
-        return True
-    try:
-        return type(value) is type(default) and bool(value == default)
-    except (TypeError, ValueError):  # arrays compare elementwise
-        return False
 
 
 class FitOptions(TypedDict, total=False):
@@ -239,6 +108,9 @@ class HasLearner(SklearnContract):
     def _maximises(self) -> bool:
         """Whether the learner seeks a mode; others average over a posterior, or draw."""
         return self._learner.m == "maximise"
+
+    def _show(self, value: Any) -> str:
+        return str(value) if isinstance(value, Learner) else super()._show(value)
 
     def _set_nested(self, name: str, given: Mapping[str, Any]) -> None:
         if name == "learner" and (self.learner is None or isinstance(self.learner, str)):

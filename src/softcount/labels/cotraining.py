@@ -31,7 +31,7 @@ from softcount.labels.data import (
 from softcount.labels.history import History
 from softcount.labels.parameters import CoTrainingParameters
 from softcount.mixture.data import UNKNOWN
-from softcount.mixture.model_selection import warn_of_unlabelled_fold
+from softcount.mixture.labelled_scores import warn_of_unlabelled_fold
 from softcount.text.tokenise import endings, marks
 
 BLANK_LINE = re.compile(r"\r?\n[ \t]*\r?\n")

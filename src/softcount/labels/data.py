@@ -9,19 +9,19 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 from scipy.special import expit, softmax
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import clone
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from softcount.core.bounds import within_range
+from softcount.core.contract import Transformer, as_configured
 from softcount.core.errors import DataError, LearnerError, brief
-from softcount.core.estimator import SklearnContract
 from softcount.core.types import Array, FloatArray, IntArray
 from softcount.labels.history import History
 from softcount.mixture.data import Labels, read_labels
-from softcount.mixture.model_selection import ScoresLabelled
+from softcount.mixture.labelled_scores import ScoresLabelled
 from softcount.text.documents import (
     copy_vectorizer,
     count_words,
@@ -32,7 +32,7 @@ from softcount.text.documents import (
 )
 
 
-class SemiSupervisedClassifier(ScoresLabelled, SklearnContract, BaseEstimator):  # type: ignore[misc]
+class SemiSupervisedClassifier(ScoresLabelled):
     """Base of the semi-supervised learners.
 
     After ``fit``, ``transduction_`` has a label for every training item, and ``history_`` records
@@ -120,7 +120,7 @@ def takes_negative(classifier: Any) -> bool:
     )
 
 
-class KnownWords(TransformerMixin, SklearnContract, BaseEstimator):  # type: ignore[misc]
+class KnownWords(Transformer):
     """Keep the words seen in training, and scale long items down to a total of ``longest``.
 
     Both prevent overconfidence of Naive Bayes. It treats every word as independent evidence, and is
@@ -145,6 +145,7 @@ class KnownWords(TransformerMixin, SklearnContract, BaseEstimator):  # type: ign
         self.columns_ = np.flatnonzero(totals) if totals.any() else np.arange(X.shape[1])
         return self
 
+    @as_configured
     def transform(self, X: Any) -> Any:
         """Return the counts of the known words, scaled down for long items."""
         check_is_fitted(self)

@@ -47,7 +47,7 @@ from softcount.labels.history import History
 from softcount.labels.kernels import BLOCK, CHUNK, QUERIES, DenseRows, NeighbourPairs, SparseRows
 from softcount.labels.parameters import PropagationParameters
 from softcount.mixture.data import UNKNOWN, Labels, read_labels
-from softcount.mixture.model_selection import warn_of_unlabelled_fold
+from softcount.mixture.labelled_scores import warn_of_unlabelled_fold
 from softcount.mixture.naive_bayes import read_classes
 from softcount.text import documents as texts
 

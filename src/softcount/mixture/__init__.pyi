@@ -1,6 +1,6 @@
 from softcount.mixture.documents import MultinomialMixture as MultinomialMixture
+from softcount.mixture.labelled_scores import UnlabelledWarning as UnlabelledWarning
 from softcount.mixture.model_selection import SemiSupervisedKFold as SemiSupervisedKFold
-from softcount.mixture.model_selection import UnlabelledWarning as UnlabelledWarning
 from softcount.mixture.model_selection import labelled_scorer as labelled_scorer
 from softcount.mixture.naive_bayes import CollapseWarning as CollapseWarning
 from softcount.mixture.naive_bayes import NaiveBayes as NaiveBayes

@@ -8,16 +8,10 @@ from typing import Any, Self, Unpack
 
 import numpy as np
 from numpy.random import Generator
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    ClusterMixin,
-    TransformerMixin,
-)
-from sklearn.utils.validation import _check_sample_weight
 
 from softcount.core import store
 from softcount.core.bounds import MAX_WEIGHT, clean_weights, within_range
+from softcount.core.contract import NumberedOutputs, as_configured
 from softcount.core.errors import DataError, LearnerError, StoreError
 from softcount.core.estimator import Estimator, FitOptions, all_or_nothing
 from softcount.core.folder import resumable
@@ -33,7 +27,7 @@ from softcount.mixture.starts import Start
 WEIGHTS = "sample_weight is the number of times each item counts"
 
 
-class Mixture(store.SaveableTables, Estimator, BaseEstimator):  # type: ignore[misc]
+class Mixture(store.SaveableTables, Estimator):
     """Base of mixture estimators; subclasses define how data are read and the class emissions."""
 
     core_: MixtureCore
@@ -74,6 +68,8 @@ class Mixture(store.SaveableTables, Estimator, BaseEstimator):  # type: ignore[m
         """Return valid sample weights, (items,); None if not given."""
         if sample_weight is None:
             return None
+        from sklearn.utils.validation import _check_sample_weight
+
         with within_range("sample_weight"):
             weights: FloatArray = _check_sample_weight(
                 sample_weight, np.empty((len(x), 1)), dtype=np.float64
@@ -157,6 +153,10 @@ class Mixture(store.SaveableTables, Estimator, BaseEstimator):  # type: ignore[m
         """Return log p(x) of each item; −inf for items of probability zero."""
         return self._log_likelihoods(self._seen(X))
 
+    @abstractmethod
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the posterior of each class for each item, (items, classes)."""
+
     # new data
     def generate(self, n: int = 1, random_state: Any = 0) -> Any:
         """Draw ``n`` new items from the model."""
@@ -184,14 +184,10 @@ class Mixture(store.SaveableTables, Estimator, BaseEstimator):  # type: ignore[m
         form of the training data."""
 
 
-class Clusterer(
-    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
-    ClusterMixin,  # type: ignore[misc]
-    TransformerMixin,  # type: ignore[misc]
-    Mixture,
-):
+class Clusterer(NumberedOutputs, Mixture):
     """Base of mixtures learned without labels."""
 
+    _mixins = ("ClusterMixin", "TransformerMixin")
     n_components: int
     labels_: IntArray
     """The most probable class of each training item."""
@@ -222,6 +218,7 @@ class Clusterer(
             core, corpus = self._bind(X, sample_weight)
             return self._learn(core, corpus, init, **options)
 
+    @as_configured
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
         """Fit, and return `transform` of the data; in a pipeline ``y`` is for a later step."""
         return self.fit(X, **options).transform(X)
@@ -257,9 +254,11 @@ class Clusterer(
         return self.n_components
 
     @property
-    def _n_features_out(self) -> int:  # for get_feature_names_out
+    def _n_features_out(self) -> int:
+        self._require_fit()
         return self.n_classes
 
+    @as_configured
     def transform(self, X: Any) -> FloatArray:
         """Return `predict_proba`: each item as a point in the space of classes."""
         return self.predict_proba(X)

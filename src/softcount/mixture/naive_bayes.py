@@ -10,7 +10,6 @@ from typing import Any, Self, Unpack
 
 import numpy as np
 from numpy.random import Generator
-from sklearn.model_selection import StratifiedKFold, check_cv
 
 from softcount.core import interrupt, store
 from softcount.core.errors import DataError, LearnerError
@@ -23,12 +22,7 @@ from softcount.engines.blocks import tree_sum
 from softcount.mixture.core import MixtureCore
 from softcount.mixture.data import UNKNOWN, Items, Labels, read_labels
 from softcount.mixture.documents import BagsOnDisk, WordMixture
-from softcount.mixture.model_selection import (
-    ScoresLabelled,
-    find_repeated_classes,
-    split_folds,
-    warn_of_unlabelled_fold,
-)
+from softcount.mixture.labelled_scores import ScoresLabelled, warn_of_unlabelled_fold
 from softcount.mixture.parameters import NaiveBayesCVParameters, NaiveBayesParameters
 from softcount.mixture.starts import Start
 from softcount.text.bags import Bags
@@ -368,6 +362,10 @@ class NaiveBayesCV(NaiveBayesCVParameters, NaiveBayes):
 
         Labels are hidden fold by fold; the only label of a class is never hidden.
         """
+        from sklearn.model_selection import StratifiedKFold, check_cv
+
+        from softcount.mixture.model_selection import find_repeated_classes, split_folds
+
         bags = self.observe(X, first=True)
         labels = read_labels(y, len(bags))
         weights = self._check_weights(sample_weight, bags)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from sklearn.utils.validation import validate_data
 
 from softcount.core import store
 from softcount.core.bounds import (
@@ -19,6 +18,7 @@ from softcount.core.bounds import (
     check_coordinates,
     within_range,
 )
+from softcount.core.contract import as_configured
 from softcount.core.errors import DataError, LearnerError, StoreError
 from softcount.core.parameters import check_niw, reshape_start
 from softcount.core.store import AGAIN, numbers
@@ -83,6 +83,8 @@ class PointMixture(Clusterer):
     max_weight = MAX_POINT_WEIGHT
 
     def observe(self, X: Any, *, first: bool) -> Points | PointsOnDisk:
+        from sklearn.utils.validation import validate_data
+
         if isinstance(X, Vectors):
             if len(X.rows) != len(X) or (X.lengths != 1).any():
                 wrong = int(np.flatnonzero(X.lengths != 1)[0])
@@ -317,6 +319,7 @@ class KMeans(KMeansParameters, PointMixture):
             square_distances(part.x, means, self.labels_[where], distances[where])
         self.inertia_ = float(corpus.known.weights @ distances)
 
+    @as_configured
     def transform(self, X: Any) -> FloatArray:
         """Return the distances to the centres, (items, classes)."""
         return self._rows(self.core_.distances, self._seen(X))

@@ -474,15 +474,34 @@ def kmeans_plus_plus(
 ) -> FloatArray:
     """Choose centres by k-means++ (Arthur & Vassilvitskii 2007): points far from each other.
 
-    If there are fewer different points than classes, some centres are equal.
+    Each centre is drawn in proportion to the squared distance from the nearest one so far; of a few
+    draws the one that leaves the smallest sum of distances is taken. (As scikit-learn does, to the
+    bit; importing that takes longer than this.) If there are fewer different points than classes,
+    some centres are equal.
     """
-    from sklearn.cluster import kmeans_plusplus
+    random, n_centres = np.random.RandomState(int(rng.integers(2**31))), min(n_classes, len(x))
+    n_draws = 2 + int(np.log(n_centres))
+    squares = np.einsum("ij,ij->i", x, x)
 
-    n_centres = min(n_classes, len(x))
-    seed = int(rng.integers(2**31))
+    def distances_from(some: IntArray) -> FloatArray:
+        """Return the squared distances of all points from some, (some, points)."""
+        distances = -2.0 * (x[some] @ x.T)
+        distances += squares[some, None]
+        distances += squares
+        return np.maximum(distances, 0.0)
+
     with single_threaded(), np.errstate(all="ignore"):
-        centres, _ = kmeans_plusplus(x, n_centres, sample_weight=weights, random_state=seed)
-    return np.vstack([centres, x[rng.integers(len(x), size=n_classes - n_centres)]])
+        chosen = [random.choice(len(x), p=weights / weights.sum())]
+        nearest = distances_from(np.array(chosen))[0]
+        for _ in range(1, n_centres):
+            heights = random.uniform(size=n_draws) * (nearest @ weights)
+            drawn = np.searchsorted(np.cumsum(weights * nearest), heights)
+            drawn = np.minimum(drawn, len(x) - 1)
+            left = np.minimum(nearest, distances_from(drawn))
+            best = int(np.argmin(left @ weights))
+            chosen.append(drawn[best])
+            nearest = left[best]
+    return np.vstack([x[chosen], x[rng.integers(len(x), size=n_classes - n_centres)]])
 
 
 def params_around(core: MixtureCore, items: Items, centres: FloatArray) -> dict[str, Array]:
@@ -605,7 +624,7 @@ def kmeans_of_words(core: MixtureCore, items: Items, rng: Generator) -> Params:
     seed = int(rng.integers(2**31))
     if matrix.nnz == 0 or min(matrix.shape) < 2:
         return at_random(core, items, rng)  # there is no space to cluster in
-    from softcount.text.semantic_space import SemanticSpace  # imports scikit-learn
+    from softcount.text.semantic_space import SemanticSpace
 
     points = SemanticSpace.of(matrix, SVD_DIMENSIONS, seed).points(matrix)
     return by_kmeans(core, items, points, rng)

@@ -9,9 +9,6 @@ from typing import Any, Self, Unpack
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
-from sklearn.feature_extraction.text import CountVectorizer
 
 from softcount.core import store
 from softcount.core.errors import DataError, StoreError
@@ -30,7 +27,7 @@ from softcount.mixture.data import Items
 from softcount.senses.parameters import SenseInducerParameters
 from softcount.text import contexts
 from softcount.text.contexts import Occurrence, format_passage
-from softcount.text.documents import as_it_is
+from softcount.text.counter import WordCounter, as_it_is
 from softcount.text.semantic_space import SemanticSpace
 
 MARKS, EXAMPLES = 12, 4
@@ -116,7 +113,7 @@ def choose_examples(
     return tuple(texts)
 
 
-class SenseInducer(SenseInducerParameters, store.Saveable, HasLearner, BaseEstimator):  # type: ignore[misc]
+class SenseInducer(SenseInducerParameters, store.Saveable, HasLearner):
     """Word sense induction: clusters the occurrences of a word into senses (Schütze 1998).
 
     Each occurrence is represented by the bag of words around it, and a mixture with
@@ -262,7 +259,7 @@ class SenseInducer(SenseInducerParameters, store.Saveable, HasLearner, BaseEstim
         ]
 
     def _count(self, features: list[list[str]]) -> sparse.csr_matrix:
-        counter = CountVectorizer(analyzer=as_it_is, vocabulary=self.vocabulary_)
+        counter = WordCounter(as_it_is, self.vocabulary_)
         return sparse.csr_matrix(counter.transform(features))
 
     def _project(self, counts: sparse.csr_matrix) -> Any:
@@ -278,6 +275,8 @@ class SenseInducer(SenseInducerParameters, store.Saveable, HasLearner, BaseEstim
     # fitted attributes
     def _require_fit(self) -> Clusterer:
         if not hasattr(self, "mixture_"):
+            from sklearn.exceptions import NotFittedError  # imported only when it is needed
+
             raise NotFittedError("this SenseInducer has not been fitted: call fit first")
         return self.mixture_
 

@@ -29,7 +29,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.feature_extraction.text import CountVectorizer
 
 from softcount.core.bounds import within_range
 from softcount.core.drafts import open_whole_folder
@@ -37,7 +36,8 @@ from softcount.core.errors import DataError, StoreError, brief
 from softcount.core.pickling import PickledWithoutCaches
 from softcount.core.types import Array, IntArray
 from softcount.text.bags import Bags, Compressed, cut_documents, split_rows
-from softcount.text.documents import as_it_is, describe_vectorizer, restore_vectorizer
+from softcount.text.counter import WordCounter, as_it_is
+from softcount.text.documents import describe_vectorizer, restore_vectorizer
 from softcount.text.tokenise import spaces, words
 
 INDPTR, WORDS, COUNTS = "indptr.bin", "words.bin", "counts.bin"
@@ -1000,7 +1000,7 @@ class _Builder:
                     writer.append(rows)
                     self.on_progress("reading", writer.n_documents)
                 n_words, statistics = table.size, table.merge()
-                vectorizer = describe_vectorizer(CountVectorizer(analyzer=analyzer))
+                vectorizer = describe_vectorizer(WordCounter(analyzer))
         files = RowFiles(scratch, writer.n_documents, n_words, writer.n_entries, writer.counts)
         return files, statistics, vectorizer
 
@@ -1023,7 +1023,7 @@ class _Builder:
             if isinstance(first, bytes):
                 hint = "decode it first, for example text.decode('utf-8')"
             raise DataError(f"the first document is {brief(first)}", hint)
-        name = describe_vectorizer(CountVectorizer(analyzer=analyzer))["analyzer"]
+        name = describe_vectorizer(WordCounter(analyzer))["analyzer"]
         if fixed is not None and fixed.analyzer not in (None, name):
             raise DataError(
                 "the archive given as like was tokenised in another way "

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.utils.validation import validate_data
+from scipy import sparse
 
 from softcount.core import store
 from softcount.core.bounds import check_drawable, within_range
@@ -17,23 +15,11 @@ from softcount.core.errors import DataError, LearnerError, StoreError, brief
 from softcount.core.store import numbers, strings
 from softcount.core.types import Array, FloatArray, IntArray
 from softcount.text.bags import Bags
+from softcount.text.counter import ANALYZERS, WordCounter, as_it_is
 from softcount.text.tokenise import spaces, words
 
 if TYPE_CHECKING:
     from softcount.text.archive import Archive
-
-
-def as_it_is(tokens: Sequence[str]) -> Sequence[str]:
-    """Return the words of a document that is already tokenised."""
-    return tokens
-
-
-ANALYZERS: dict[str, Callable[[Any], Sequence[str]]] = {
-    "words": words,
-    "spaces": spaces,
-    "as_it_is": as_it_is,
-}
-"""Tokenisers that a model file can name."""
 
 
 def find_texts(data: Any) -> list[Any] | None:
@@ -79,10 +65,10 @@ def find_texts(data: Any) -> list[Any] | None:
     return items
 
 
-def default_vectorizer(texts: Sequence[Any]) -> CountVectorizer:
+def default_vectorizer(texts: Sequence[Any]) -> WordCounter:
     """Return a vectorizer that lowercases texts, and takes lists of words unchanged."""
     is_tokenised = any(isinstance(text, list | tuple) for text in texts)
-    return CountVectorizer(analyzer=as_it_is if is_tokenised else words)
+    return WordCounter(as_it_is if is_tokenised else words)
 
 
 def copy_vectorizer(
@@ -98,6 +84,10 @@ def copy_vectorizer(
             f"vectorizer={brief(vectorizer)} cannot count words",
             "give scikit-learn's CountVectorizer, or a similar object",
         )
+    if isinstance(vectorizer, WordCounter):
+        return WordCounter(**vectorizer.get_params())
+    from sklearn.base import clone
+
     return clone(vectorizer, safe=False)
 
 
@@ -136,11 +126,17 @@ def _check_readable(vectorizer: Any, texts: Sequence[Any]) -> None:
         )
 
 
-# Model files: a vectorizer is stored as the settings of scikit-learn's CountVectorizer.
+# Model files: a vectorizer is stored as the settings of scikit-learn's CountVectorizer, of which
+# ours has none but the analyzer.
 NAMED = ("word", "char", "char_wb")
-PATTERN = CountVectorizer().token_pattern
-SETTINGS = ("lowercase", "strip_accents", "stop_words", "ngram_range", "binary")
-"""The settings needed to tokenise new texts in the same way."""
+SETTINGS: dict[str, Any] = {
+    "lowercase": True,
+    "strip_accents": None,
+    "stop_words": None,
+    "ngram_range": [1, 1],
+    "binary": False,
+}
+"""The settings needed to tokenise new texts in the same way, with their defaults."""
 
 
 def describe_vectorizer(vectorizer: Any) -> dict[str, Any]:
@@ -149,22 +145,27 @@ def describe_vectorizer(vectorizer: Any) -> dict[str, Any]:
     A custom regular expression is not stored: some take exponential time, and a file from an
     untrusted source must not be able to contain one.
     """
-    if type(vectorizer) is not CountVectorizer:
-        return {"custom": True}
     names = {function: name for name, function in ANALYZERS.items()}
-    analyzer = vectorizer.analyzer
-    can_be_stored = (
-        (analyzer in NAMED or analyzer in names)
-        and vectorizer.tokenizer is None
-        and vectorizer.preprocessor is None
-        and vectorizer.token_pattern == PATTERN
-        and vectorizer.input == "content"
-    )
-    if not can_be_stored:
+    settings = dict(SETTINGS)
+    if _is_count_vectorizer(vectorizer):
+        untold = ("tokenizer", "preprocessor", "token_pattern", "input")
+        defaults = type(vectorizer)()
+        if any(getattr(vectorizer, name) != getattr(defaults, name) for name in untold):
+            return {"custom": True}
+        settings = {name: getattr(vectorizer, name) for name in SETTINGS}
+        settings["ngram_range"] = list(settings["ngram_range"])
+    elif not isinstance(vectorizer, WordCounter):
         return {"custom": True}
-    settings = {name: getattr(vectorizer, name) for name in SETTINGS}
-    settings["ngram_range"] = list(settings["ngram_range"])
+    analyzer = vectorizer.analyzer
+    if analyzer not in NAMED and analyzer not in names:
+        return {"custom": True}
     return {**settings, "analyzer": names.get(analyzer, analyzer), "ours": analyzer in names}
+
+
+def _is_count_vectorizer(vectorizer: Any) -> bool:
+    """Return whether it is scikit-learn's own `CountVectorizer`, without importing that."""
+    module = sys.modules.get("sklearn.feature_extraction.text")
+    return module is not None and type(vectorizer) is module.CountVectorizer
 
 
 def restore_vectorizer(description: Any, vocabulary: Any) -> Any:
@@ -194,29 +195,37 @@ def restore_vectorizer(description: Any, vocabulary: Any) -> Any:
             raise StoreError(f"the file describes a vectorizer with the invalid {fault}", again)
     if vocabulary is None:
         raise StoreError("the file has a vectorizer, but no vocabulary", again)
+    analyzer = settings.pop("analyzer")
     if settings.pop("ours"):
-        settings["analyzer"] = ANALYZERS[settings["analyzer"]]
+        analyzer = ANALYZERS[analyzer]
+        if settings == SETTINGS:
+            return _with_words(WordCounter(analyzer), vocabulary)
     settings["ngram_range"] = tuple(ngrams)
-    return _with_words(CountVectorizer(**settings), vocabulary)
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    return _with_words(CountVectorizer(analyzer=analyzer, **settings), vocabulary)
 
 
 def _is_list_of(values: Any, kind: type) -> bool:
     return isinstance(values, list) and all(isinstance(value, kind) for value in values)
 
 
-def _with_words(vectorizer: CountVectorizer, vocabulary: Any) -> CountVectorizer:
+def _with_words(vectorizer: Any, vocabulary: Any) -> Any:
     """Return a copy of the vectorizer as if it had been fitted with this vocabulary."""
-    fitted = clone(vectorizer).set_params(vocabulary=list(vocabulary))
-    fitted._validate_vocabulary()
+    fitted = copy_vectorizer(vectorizer, ()).set_params(vocabulary=list(vocabulary))
+    fitted.transform([])  # reads the vocabulary
     return fitted
 
 
 def adopt_vectorizer(vectorizer: Any, vocabulary: Any, n_words: int) -> Any:
     """Check that the user's vectorizer counts the words of a loaded model, and return it."""
+    from sklearn.exceptions import NotFittedError
+
     try:
         names = vocabulary_of(vectorizer)
     except NotFittedError as error:
-        if type(vectorizer) is CountVectorizer and vocabulary is not None:
+        is_plain = isinstance(vectorizer, WordCounter) or _is_count_vectorizer(vectorizer)
+        if is_plain and vocabulary is not None:
             return _with_words(vectorizer, vocabulary)
         raise StoreError(
             "the vectorizer has not been fitted, and the file does not contain its vocabulary",
@@ -281,11 +290,25 @@ class DocumentReader:
             X = count_words(self.vectorizer_, texts)
         elif hasattr(X, "columns"):  # the columns of a data frame are the words
             names = np.asarray(X.columns, dtype=object)
-        with within_range("the data"):
-            checked = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=first)
+        X = self._check_counts(X, first)
         if first:
             self.vocabulary_ = names
-        return Bags.of(checked)
+        return Bags.of(X)
+
+    def _check_counts(self, X: Any, first: bool) -> Any:
+        """Check a matrix of counts as scikit-learn does; ``first``: it defines the columns."""
+        is_plain = sparse.issparse(X) and X.format == "csr" and X.dtype.kind in "iuf" and X.shape[0]
+        if is_plain and np.isfinite(X.data).all():  # nothing else can be wrong
+            if first:
+                self.n_features_in_ = X.shape[1]
+                vars(self).pop("feature_names_in_", None)
+                return X
+            if X.shape[1] == self.n_features_in_ and not hasattr(self, "feature_names_in_"):
+                return X
+        from sklearn.utils.validation import validate_data
+
+        with within_range("the data"):
+            return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=first)
 
     def _adopt_archive(self, archive: Archive, *, first: bool) -> None:
         """Check an archive against the vocabulary; ``first``: it defines the vocabulary."""

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from softcount.core import store
+from softcount.core.contract import NumberedOutputs, as_configured
 from softcount.core.errors import DataError, LearnerError, StoreError
 from softcount.core.estimator import Estimator, FitOptions, all_or_nothing, name_impossible_items
 from softcount.core.folder import resumable
@@ -50,13 +50,7 @@ FOR_LABELS = "Pass known topics of documents as labels= (-1 where unknown)"
 
 
 class TopicModel(  # type: ignore[misc]  # short_runs may be None
-    TopicParameters,
-    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
-    TransformerMixin,  # type: ignore[misc]
-    DocumentReader,
-    store.SaveableTables,
-    Estimator,
-    BaseEstimator,  # type: ignore[misc]
+    TopicParameters, NumberedOutputs, DocumentReader, store.SaveableTables, Estimator
 ):
     """Base class of PLSA and LDA: learning, folding in, scoring, retrieval, generation."""
 
@@ -136,7 +130,8 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         return {"topics": np.array(self.topics_), "documents": np.array(self.documents_)}
 
     @property
-    def _n_features_out(self) -> int:  # for get_feature_names_out
+    def _n_features_out(self) -> int:
+        self._require_fit()
         return self.core_.n_topics
 
     def top_words(self, n: int = 10) -> list[list[tuple[Any, float]]]:
@@ -383,6 +378,7 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         return counts
 
     # inference
+    @as_configured
     def transform(self, X: Any) -> FloatArray:
         """Return p(topic | document), (documents, topics), by folding in: the topics stay fixed.
 
@@ -391,6 +387,7 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         self._require_fit()
         return self._fold_in(self._corpus(X))[0]
 
+    @as_configured
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> FloatArray:
         """Learn, then return p(topic | document) of the training documents as `transform` does.
 

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from softcount.core import store
+from softcount.core.contract import SklearnContract
 from softcount.core.errors import DataError, LearnerError, StoreError, brief
 from softcount.core.estimate import NUMBER, Estimate, count_bytes, make_estimate
-from softcount.core.estimator import SklearnContract
 from softcount.core.parameters import check_parameters, check_whole
 from softcount.core.store import AGAIN, numbers
 from softcount.core.types import Array, BoolArray, FloatArray, IntArray
