@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
@@ -302,9 +302,7 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         """
         self._training_documents, self._index = with_all_words(corpus), None
         if rows is None:
-            on_disk = isinstance(corpus.documents, Archive)
-            self.documents_, lengths = self._fold_in(corpus, empty_table if on_disk else np.empty)
-            self.documents_ = read_only(self.documents_)
+            self.documents_, lengths = self._fold_in(corpus)
         else:
             self.documents_, lengths = rows, np.empty(len(rows))
             for shard in with_all_words(corpus).shards():
@@ -409,19 +407,18 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
             )
         return self._fold_in(self._training_documents)[0]
 
-    def _fold_in(
-        self, corpus: TopicDocuments, make: Callable[[tuple[int, ...]], Array] = np.empty
-    ) -> tuple[FloatArray, FloatArray]:
+    def _fold_in(self, corpus: TopicDocuments) -> tuple[FloatArray, FloatArray]:
         """Return p(topic | document) with fixed topics, and each document's length in words.
 
-        ``make``  makes the table of the rows
+        Of documents on disk, a large table is a file.
         """
+        make = empty_table if isinstance(corpus.documents, Archive) else np.empty
         rows, lengths = make((len(corpus), self.core_.n_topics)), np.empty(len(corpus))
         how = EStep(temper=self.temper_)
         for folded in self._map(self.core_.fold, with_all_words(corpus), how):
             documents = folded.counts["numbers"]
             rows[documents], lengths[documents] = folded.counts["rows"], folded.counts["lengths"]
-        return rows, lengths
+        return read_only(rows), lengths
 
     def score_samples(self, X: Any) -> FloatArray:
         """Return log p(words of a document | its folded-in topics), (documents,).
