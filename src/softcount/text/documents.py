@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
@@ -17,6 +18,7 @@ from softcount.core.errors import DataError, LearnerError, StoreError, brief
 from softcount.core.store import numbers, strings
 from softcount.core.types import Array, FloatArray, IntArray
 from softcount.text.bags import Bags
+from softcount.text.counting import count_texts
 from softcount.text.tokenise import spaces, words
 
 if TYPE_CHECKING:
@@ -104,6 +106,14 @@ def copy_vectorizer(
 def learn_words(vectorizer: Any, texts: Sequence[Any]) -> Any:
     """Fit the vectorizer to these texts, and return their counts."""
     _check_readable(vectorizer, texts)
+    if _is_plain(vectorizer) and (found := _count(texts)) is not None and found[0]:
+        names, counts = found
+        order = sorted(range(len(names)), key=names.__getitem__)
+        vectorizer._validate_vocabulary()
+        vectorizer.vocabulary_ = {names[old]: new for new, old in enumerate(order)}
+        places = np.empty(len(names), np.int32)
+        places[order] = np.arange(len(names))
+        return _rename(counts, places)
     try:
         return vectorizer.fit_transform(texts)
     except ValueError as error:
@@ -119,6 +129,29 @@ def count_words(vectorizer: Any, texts: Sequence[Any]) -> Any:
     """Count the words of these texts that are in the vectorizer's vocabulary."""
     _check_readable(vectorizer, texts)
     return vectorizer.transform(texts)
+
+
+PLAIN = CountVectorizer(analyzer=words).get_params()
+
+
+def _is_plain(vectorizer: Any) -> bool:
+    """Return whether the vectorizer is our default for texts: `count_texts` does its work."""
+    return type(vectorizer) is CountVectorizer and vectorizer.get_params() == PLAIN
+
+
+def _count(texts: Sequence[str]) -> tuple[list[str], sparse.csr_matrix] | None:
+    """Return what `count_texts` does; None for texts that cannot be encoded."""
+    try:
+        return count_texts(texts)
+    except UnicodeEncodeError:  # lone surrogates
+        return None
+
+
+def _rename(counts: sparse.csr_matrix, places: IntArray) -> sparse.csr_matrix:
+    """Return counts with each column moved to its place."""
+    moved = sparse.csr_matrix((counts.data, places[counts.indices], counts.indptr), counts.shape)
+    moved.sort_indices()
+    return moved
 
 
 def _check_readable(vectorizer: Any, texts: Sequence[Any]) -> None:
