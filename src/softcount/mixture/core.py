@@ -324,7 +324,10 @@ class KMeansCore(MixtureCore):
         squared = float(second.sum() - 2.0 * (np.sum(first * means) - n @ halves))
         items = float(weights.sum())
         score = items * constant - family.known_precision * squared / 2.0
-        counts = {"weights": np.array(n)[None], self.emission.table: np.column_stack([n, first, second])}
+        counts = {
+            "weights": np.array(n)[None],
+            self.emission.table: np.column_stack([n, first, second]),
+        }
         magnitude = self.emission.magnitude(params[self.emission.table], shard)
         if how.score_only:
             counts = {}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Any, Self
 
@@ -12,6 +13,7 @@ from scipy import sparse
 from softcount.core.contract import SklearnContract
 from softcount.core.errors import DataError, LearnerError
 from softcount.core.types import Array
+from softcount.text.counting import count_texts
 from softcount.text.tokenise import spaces, words
 
 Analyzer = Callable[[Any], Sequence[str]]
@@ -27,7 +29,7 @@ ANALYZERS: dict[str, Analyzer] = {"words": words, "spaces": spaces, "as_it_is": 
 
 
 class WordCounter(SklearnContract):
-    """Counts the words of texts, as scikit-learn's `CountVectorizer` does, in half of its time.
+    """Counts the words of texts, as scikit-learn's `CountVectorizer` does, and faster.
 
     Columns are the words in alphabetical order, or those of a given vocabulary in its own order.
 
@@ -60,32 +62,38 @@ class WordCounter(SklearnContract):
         if self.vocabulary is not None:
             self.vocabulary_ = _number_words(self.vocabulary)
             return self.transform(texts)
+        names, counts = self._count(list(texts))
+        if not names:
+            raise DataError(
+                "no words are left to learn from: every text is empty, or all its words were "
+                "dropped",
+                "check the texts, and what the vectorizer drops",
+            )
+        self.vocabulary_ = {name: column for column, name in enumerate(sorted(names))}
+        return _rename(counts, names, self.vocabulary_)
+
+    def transform(self, texts: Iterable[Any]) -> Any:
+        """Count the words of texts, (texts, words): a CSR matrix. Other words are left out."""
+        self._require_vocabulary()
+        names, counts = self._count(list(texts))
+        return _rename(counts, names, self.vocabulary_)
+
+    def _count(self, texts: Sequence[Any]) -> tuple[list[str], Any]:
+        """Return all words, and how often each is in each text."""
+        if self.analyzer is words:
+            with suppress(UnicodeEncodeError):  # lone surrogates: below
+                return count_texts(texts)
         numbers: dict[str, int] = {}
         # a number for every new word: faster than to ask first whether it has one
         lists = [
             [numbers.setdefault(word, len(numbers)) for word in self.analyzer(text)]
             for text in texts
         ]
-        if not numbers:
-            raise DataError(
-                "no words are left to learn from: every text is empty, or all its words were "
-                "dropped",
-                "check the texts, and what the vectorizer drops",
-            )
-        names = sorted(numbers)
-        columns = np.empty(len(names), np.int64)
-        columns[[numbers[word] for word in names]] = np.arange(len(names))
-        self.vocabulary_ = dict(zip(names, range(len(names)), strict=True))
-        return _count(lists, len(names), columns)
-
-    def transform(self, texts: Iterable[Any]) -> Any:
-        """Count the words of texts, (texts, words): a CSR matrix. Other words are left out."""
-        self._require_vocabulary()
-        numbers = self.vocabulary_
-        lists = [
-            [numbers[word] for word in self.analyzer(text) if word in numbers] for text in texts
-        ]
-        return _count(lists, len(numbers))
+        ends = np.cumsum(np.fromiter(chain([0], map(len, lists)), np.int64, len(lists) + 1))
+        columns = np.fromiter(chain.from_iterable(lists), np.int64, int(ends[-1]))
+        counts = np.ones(len(columns), np.int64)
+        shape = (len(lists), len(numbers))
+        return list(numbers), sparse.csr_matrix((counts, columns, ends), shape=shape)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Return the words in the order of the columns."""
@@ -120,19 +128,18 @@ def _number_words(vocabulary: Iterable[str]) -> dict[str, int]:
     return numbers
 
 
-def _count(lists: list[list[int]], n_words: int, columns: Array | None = None) -> Any:
-    """Count the numbers of words in each list, (lists, words): a CSR matrix with sorted columns.
+def _rename(counts: Any, names: Sequence[str], columns: Mapping[str, int]) -> Any:
+    """Return counts with each word in its column, in order; words without one are left out.
 
-    ``columns``  the column of each number; None: the number itself
+    ``names``  the words in the order of the present columns
     """
-    lengths = np.fromiter(map(len, lists), np.int64, len(lists))
-    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-    indices = np.fromiter(chain.from_iterable(lists), np.int64, int(indptr[-1]))
-    if columns is not None:
-        indices = columns[indices]
-    if max(n_words, len(indices)) < 1 << 31:
-        indices, indptr = indices.astype(np.int32), indptr.astype(np.int32)
-    shape = (len(lists), n_words)
-    counts = sparse.csr_matrix((np.ones(len(indices), np.int64), indices, indptr), shape=shape)
-    counts.sum_duplicates()
-    return counts
+    places = np.fromiter((columns.get(name, -1) for name in names), np.int32, len(names))
+    indices, data, ends = places[counts.indices], counts.data, counts.indptr
+    if len(places) and places.min() < 0:
+        known = indices >= 0
+        kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(known)])
+        indices, data, ends = indices[known], data[known], kept[ends]
+    shape = (counts.shape[0], len(columns))
+    renamed = sparse.csr_matrix((data, indices, ends), shape=shape)
+    renamed.sum_duplicates()  # and sorts the columns
+    return renamed

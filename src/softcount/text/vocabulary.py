@@ -80,6 +80,43 @@ class WordHash(NamedTuple):
     starts: IntArray
 
 
+class WordTable:
+    """Words found in text, numbered in order of first appearance."""
+
+    def __init__(self) -> None:
+        self.n_words = 0
+        self._table = WordHash(
+            np.zeros(1 << 8, np.uint64), np.zeros(1 << 10, np.uint8), np.zeros(1 << 8, np.int64)
+        )
+
+    def number(self, data: IntArray, spans: WordSpans, n: int) -> IntArray:
+        """Return the numbers of the first n words of ``data`` that ``spans`` says."""
+        tokens, done = np.empty(n, np.int32), 0
+        while done < n:
+            done, self.n_words = _number_words(data, spans, done, tokens, self._table, self.n_words)
+            if done < n:
+                self._grow(int(spans.lasts[done] - spans.firsts[done]))
+        return tokens
+
+    def _grow(self, size: int) -> None:
+        """Enlarge the table for another word of ``size`` bytes, and many more."""
+        slots, text, starts = self._table
+        if 2 * self.n_words + 2 > len(slots):
+            larger = np.zeros(2 * len(slots), np.uint64)
+            _rehash(slots, larger)
+            slots = larger
+        if self.n_words + 2 > len(starts):
+            starts = np.resize(starts, 2 * len(starts))
+        if starts[self.n_words] + size + 1 > len(text):
+            text = np.resize(text, 2 * len(text) + size)
+        self._table = WordHash(slots, text, starts)
+
+    def raw(self, before: int = 0) -> bytes:
+        """Return the words from the one with this number on, each followed by \\n."""
+        _, text, starts = self._table
+        return text[starts[before] : starts[self.n_words]].tobytes()
+
+
 class LineTokeniser:
     """Tokeniser that splits UTF-8 text at white space, piece by piece, and numbers new words.
 
@@ -93,9 +130,7 @@ class LineTokeniser:
 
     def __init__(self) -> None:
         self.words: list[str] = []
-        self._table = WordHash(
-            np.zeros(1 << 8, np.uint64), np.zeros(1 << 10, np.uint8), np.zeros(1 << 8, np.int64)
-        )
+        self._table = WordTable()
 
     def cut(self, text: bytes, name: Name) -> NumberedLines:
         """Split whole lines into words; the result's ``words`` are those of all pieces so far.
@@ -108,32 +143,14 @@ class LineTokeniser:
         spans = WordSpans(firsts, lasts, np.empty(most, np.uint32))
         ends = np.empty(text.count(b"\n") + 1, np.int64)
         n, n_lines = _find_words(data, spans, ends)
-        tokens, done, n_words = np.empty(n, np.int32), 0, len(self.words)
-        while done < n:
-            done, n_words = _number_words(data, spans, done, tokens, self._table, n_words)
-            if done < n:
-                self._grow(n_words, int(spans.lasts[done] - spans.firsts[done]))
-        lines = NumberedLines(tokens, ends[:n_lines], self.words)
-        self._decode(n_words, lines, name)
+        lines = NumberedLines(self._table.number(data, spans, n), ends[:n_lines], self.words)
+        self._decode(lines, name)
         return lines
 
-    def _grow(self, n_words: int, size: int) -> None:
-        """Enlarge the table for another word of ``size`` bytes, and many more."""
-        slots, text, starts = self._table
-        if 2 * n_words + 2 > len(slots):
-            larger = np.zeros(2 * len(slots), np.uint64)
-            _rehash(slots, larger)
-            slots = larger
-        if n_words + 2 > len(starts):
-            starts = np.resize(starts, 2 * len(starts))
-        if starts[n_words] + size + 1 > len(text):
-            text = np.resize(text, 2 * len(text) + size)
-        self._table = WordHash(slots, text, starts)
-
-    def _decode(self, n_words: int, lines: NumberedLines, name: Name) -> None:
+    def _decode(self, lines: NumberedLines, name: Name) -> None:
         """Decode the new words and append them to ``words``."""
-        before, (_, text, starts) = len(self.words), self._table
-        raw = text[starts[before] : starts[n_words]].tobytes()
+        before = len(self.words)
+        raw = self._table.raw(before)
         try:
             new = raw.decode().split("\n")[:-1]
         except UnicodeDecodeError as error:
