@@ -36,6 +36,12 @@ def test_counts_are_those_of_the_words(
         assert found == Counter(words(text))
 
 
+def test_words_of_one_letter_in_texts_of_one_word() -> None:
+    names, counts = counting.count_texts(["a"] * 1000)
+    assert names == ["a"]
+    assert counts.toarray().tolist() == [[1]] * 1000
+
+
 @pytest.mark.parametrize("odd", ["", "lone \ud800 surrogate"])
 def test_as_the_vectorizer_does(odd: str) -> None:
     texts = [*some_texts(ALPHABET, 500, 1), "the dog's bone: it’s in the U.S.", "", odd]

@@ -80,7 +80,7 @@ class WordCounter(SklearnContract):
 
     def _count(self, texts: Sequence[Any]) -> tuple[list[str], Any]:
         """Return all words, and how often each is in each text."""
-        if self.analyzer is words:
+        if self.analyzer is words and texts:
             with suppress(UnicodeEncodeError):  # lone surrogates: below
                 return count_texts(texts)
         numbers: dict[str, int] = {}

@@ -53,7 +53,8 @@ def count_texts(texts: Sequence[str]) -> tuple[list[str], sparse.csr_matrix]:
             size += len(texts[last])
             last += 1
         data, ends, cut = _encode(texts[first:last])
-        firsts, lasts = np.empty((2, len(data) // 2 + 1), np.int64)
+        # between two words of a text is at least a byte, and between texts none
+        firsts, lasts = np.empty((2, (len(data) + len(ends)) // 2), np.int64)
         spans = WordSpans(firsts, lasts, np.empty(len(firsts), np.uint32))
         indptr = np.zeros(last - first + 1, np.int64)
         n = _find_words(data, ends, cut, spans, indptr)
