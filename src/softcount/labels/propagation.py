@@ -318,7 +318,7 @@ def restore_vectorizer(stored: Stored, own: Any, n_words: int) -> Any:
     if not is_valid:
         raise StoreError("the file does not say how words are weighted", AGAIN)
     settings = {**counter.get_params(), **weighing}
-    settings.pop("dtype")
+    settings.pop("dtype", None)
     vectorizer = TfidfVectorizer(**settings)
     vectorizer._validate_vocabulary()
     if vectorizer.use_idf:
