@@ -11,6 +11,7 @@ import ast
 import os
 import re
 import runpy
+import socket
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -91,6 +92,10 @@ def commands() -> list[tuple[str, str]]:
 def test_command(command: str, printed: str, tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     here = f'softcount() {{ "{sys.executable}" -m softcount "$@"; }}\n'
+    here += f'dask() {{ exec "{sys.executable}" -m dask "$@"; }}\n'  # it is always run with &
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        command = command.replace("8786", str(free.getsockname()[1]))
     paths = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
     got = subprocess.run(
         ["sh", "-c", here + command],

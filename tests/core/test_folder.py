@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import pickle
 import signal
+import sys
+import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +28,10 @@ from softcount.core.folder import (
     resume,
 )
 from softcount.core.interrupt import StoppedWarning
+from softcount.core.records import digest, pack, unpack
 from softcount.engines import Local
 from softcount.engines.local import LocalSession
-from tests.core.kills import coins, kill_and_resume
+from tests.core.kills import coins, in_child, kill_and_resume
 
 NOTES = samples.notes()
 STEPS = {"max_iter": 9, "tol": 0.0}
@@ -60,9 +65,12 @@ def checkpoints(path: Path) -> list[Path]:
     return sorted(path.glob("fit-0/run-0/checkpoint-*.record"))
 
 
+def same_tables(a: Any, b: Any) -> bool:
+    return all(np.array_equal(a.raw_params_[name], b.raw_params_[name]) for name in a.raw_params_)
+
+
 def same(a: Any, b: Any) -> bool:
-    tables = all(np.array_equal(a.raw_params_[name], b.raw_params_[name]) for name in a.raw_params_)
-    return tables and np.array_equal(a.trace_.objective, b.trace_.objective)
+    return same_tables(a, b) and np.array_equal(a.trace_.objective, b.trace_.objective)
 
 
 def test_resume_goes_on_from_the_last_checkpoint(tmp_path: Path) -> None:
@@ -185,11 +193,59 @@ def test_streams_go_on(kind: str, tmp_path: Path) -> None:
             break  # what has been learned is written
     *rest, again = learn_stream(make(), blocks, tmp_path / "run")
     assert len(rest) == 1
+    (ended,) = learn_stream(make(), blocks, tmp_path / "run")  # there is nothing new in it
+    assert same_tables(ended, again)
     for name in plain.raw_params_:
         assert np.array_equal(whole.raw_params_[name], plain.raw_params_[name])
         assert np.array_equal(again.raw_params_[name], plain.raw_params_[name])
     with pytest.raises(StoreError, match="other settings"):
         next(learn_stream(make().set_params(random_state=1), blocks, tmp_path / "run"))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
+@pytest.mark.parametrize("seconds", [0.0, 0.05])
+def test_streams_that_are_killed_go_on(seconds: float, tmp_path: Path) -> None:
+    blocks = [NOTES[i % 40 : i % 40 + 12] for i in range(0, 400, 10)]
+
+    def learn(folder: Path) -> str:
+        *_, last = learn_stream(sc.LDA(3), iter(blocks), folder, seconds)
+        return digest(dict(last.raw_params_))
+
+    began = time.monotonic()
+    wanted = in_child(lambda: learn(tmp_path / "whole"))
+    duration = time.monotonic() - began
+    assert wanted
+    killed = 0
+    for kill in range(4):
+        folder = tmp_path / str(kill)
+        killed += in_child(partial(learn, folder), (0.2 + 0.2 * kill) * duration) is None
+        assert in_child(partial(learn, folder)) == wanted
+    assert killed
+
+
+def test_ctrl_c_stops_a_stream_after_the_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocks = [NOTES[i : i + 12] for i in range(0, 48, 12)]
+    make = lambda: sc.LDA(3, learner=sc.OnlineEM(batch_size=3))  # noqa: E731
+    *_, whole = learn_stream(make(), blocks, tmp_path / "whole")
+    seen, original = 0, Run.expect
+
+    def expect(run: Run, *given: Any) -> Any:
+        nonlocal seen
+        seen += 1
+        if seen == 7:  # in the second block
+            os.kill(os.getpid(), signal.SIGINT)
+        return original(run, *given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Run, "expect", expect)
+        with pytest.warns(StoppedWarning, match="after block 1"):
+            stopped = list(learn_stream(make(), blocks, tmp_path / "run"))
+    assert len(stopped) == 2
+    *rest, again = learn_stream(make(), blocks, tmp_path / "run")
+    assert len(rest) == 1
+    assert same_tables(again, whole)
 
 
 # what is refused
@@ -304,6 +360,36 @@ def test_a_full_disk_costs_nothing_but_checkpoints(
     assert steps[0] == 4
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="needs limits of file sizes")
+def test_no_room_in_the_middle_of_a_checkpoint(tmp_path: Path) -> None:
+    """As above, but it is the system that refuses to write."""
+    import resource
+
+    folder = FitFolder(tmp_path / "run", steps=0)
+
+    def learn() -> str:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+        def watch(state: Any) -> None:
+            if state.step in (4, 7):
+                room = 1500 if state.step == 4 else limits[0]
+                resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
+
+        with pytest.warns(
+            CheckpointWarning, match=r"no checkpoint could be written.*learning goes"
+        ):
+            fitted = model().fit(NOTES, folder=folder, on_step=[watch, halt_after(7)])
+        return str(fitted.verdict_)
+
+    def halt_after(step: int) -> Any:
+        return lambda state: state.step == step
+
+    assert in_child(learn) == str(sc.Verdict.STOPPED)
+    assert [path.name[:4] for path in folder.place.rglob("*.tmp")] == []
+    assert same(resume(folder.path), model().fit(NOTES, on_step=halt_after(7)))
+
+
 def test_ctrl_c_during_a_warm_up(tmp_path: Path) -> None:
     """What follows a warm-up that was cut short must not be gone on with."""
     pairs, aligner = samples.pairs(), lambda: sc.align.HMMAligner(warm_up=4, max_iter=4)
@@ -341,3 +427,23 @@ def test_damaged_folders(tmp_path: Path, name: str) -> None:
         (path / name).write_bytes(content)
         with pytest.raises(StoreError):
             resume(path)
+
+
+def test_no_file_can_have_something_executed(tmp_path: Path) -> None:
+    """States of shards that are in temporary files are pickles: no checkpoint can name them."""
+    mark = tmp_path / "executed"
+
+    class Evil:
+        def __reduce__(self) -> Any:
+            return os.mkdir, (str(mark),)
+
+    for name in (
+        *("softcount.engines.local:_Spilled", "softcount.engines.local:LocalSession"),
+        *("os:system", "subprocess:Popen", "softcount.core.folder:os.path.join"),
+    ):
+        arrays = {"main": np.frombuffer(pickle.dumps(Evil()), np.uint8)}
+        fields = {"main": {"array": "main"}, "beside": None}
+        with pytest.raises(StoreError, match=r"not an? (intact )?record|not a class of softcount"):
+            unpack({"record": name, "fields": fields}, arrays)
+    assert not mark.exists()
+    assert unpack(*pack(np.arange(3))).tolist() == [0, 1, 2]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import random
 import signal
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 import warnings
@@ -17,17 +20,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import save
 
 import softcount as sc
 from softcount.core.errors import SoftcountError
 from softcount.core.fit import fit
 from softcount.core.types import EStep
-from softcount.engines import Dask, Local, arithmetic
+from softcount.engines import Dask, Local, arithmetic, folder
 from softcount.engines import cluster as connections
 from softcount.engines import dask as module
 from softcount.engines.cluster import ArithmeticWarning, WaitingWarning
+from softcount.engines.dask_tasks import forget
+from tests.core.kills import in_child
 from tests.engines import shards as work
-from tests.engines.programs import Programs
+from tests.engines.kills import end_everything, kill_workers
+from tests.engines.programs import Programs, environment
 from tests.engines.shards import VALUES, bits, figures
 from tests.engines.test_processes import is_alive, posix
 from tests.engines.test_same_bits import learn, topics
@@ -118,6 +125,80 @@ def test_another_sees_the_same_folder(engine: Dask):
         for session in (one, other):
             session.expect(work.keep_row, {}, EStep())
         assert bits(one.states()[0]) == bits(other.states()[36])
+
+
+def test_files_of_others_are_not_executed(engine: Dask, client: Any, tmp_path: Path):
+    """Who can write into the folder can spoil what is learned, but not have anything executed."""
+    mark = tmp_path.parent / "executed"
+    with engine.open([np.full(4, x) for x in VALUES[:4]]) as session:
+        session.expect(work.keep_sum, {}, EStep())
+        shard = session._folder / "shards" / "2"
+        good = shard.read_bytes()
+        evil = [
+            pickle.dumps(os.mkdir),
+            b"",
+            b"\xff" * 100,
+            good[:-8],
+            good.replace(b'"array', b'"arrax'),
+        ]
+        for name in ("os:mkdir", "antigravity:fly", "softcount.engines.local:_Spilled"):
+            facts = {"structure": {"record": name, "fields": {"path": str(mark)}}, "order": {}}
+            evil.append(save({}, {folder.KEY: json.dumps(facts)}))
+        for content in evil:
+            shard.write_bytes(content)
+            client.run(forget, str(session._folder))
+            with pytest.raises(SoftcountError, match=r"damaged|not a class of|not a record|not an"):
+                session.expect(work.keep_sum, {}, EStep())
+        assert not mark.exists()
+        assert "antigravity" not in set().union(*client.run(modules).values())
+        shard.write_bytes(good)
+        client.run(forget, str(session._folder))
+        session.expect(work.keep_sum, {}, EStep())
+
+
+def modules() -> set[str]:
+    return set(sys.modules)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs limits of file sizes")
+def test_no_room_for_the_workers(engine: Dask, client: Any, tmp_path: Path):
+    with engine.open(VALUES) as session, Local(1).open(VALUES) as here:
+        session.expect(work.keep_row, {}, EStep())
+        before = session.snapshot()
+        client.run(limit_files, 100)
+        try:
+            with pytest.raises(SoftcountError, match=r"cannot write .*states") as caught:
+                session.expect(work.keep_row, {}, EStep())
+        finally:
+            client.run(limit_files, None)
+        assert "must have room" in caught.value.hint
+        session.restore(before)
+        for _ in range(2):
+            here.expect(work.keep_row, {}, EStep())
+        session.expect(work.keep_row, {}, EStep())
+        assert bits(dict(session.states())) == bits(dict(here.states()))
+        assert not [*tmp_path.rglob("*.tmp")]
+
+
+def limit_files(size: int | None) -> None:
+    import resource
+
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard if size is None else size, hard))
+
+
+def test_no_room_here(engine: Dask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with engine.open(VALUES) as session:
+        first = session.expect(work.add_params, {"x": np.ones(3)}, EStep())
+        with monkeypatch.context() as patched:
+            patched.setattr(folder, "save_file", fail)
+            with pytest.raises(SoftcountError, match=r"cannot write .*No space left"):
+                session.expect(work.add_params, {"x": np.zeros(3)}, EStep())
+        again = session.expect(work.add_params, {"x": np.ones(3)}, EStep())
+        assert again.score == first.score
 
 
 # sums on the workers
@@ -251,6 +332,99 @@ def test_no_workers_is_an_error_in_the_end(programs: Programs, tmp_path: Path):
         pytest.raises(SoftcountError, match=f"{programs.port} has had no workers"),
     ):
         session.expect(work.weigh, {}, EStep())
+
+
+@posix
+def test_ctrl_c_stops_after_the_step(engine: Dask, tmp_path: Path):
+    core, corpus = topics()
+    learner = sc.EM(max_iter=6, tol=0.0)
+
+    def press(state: Any) -> None:
+        if state.step == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    start = toy.random_start(core)
+    with pytest.warns(sc.errors.StoppedWarning, match="after 2 steps"):
+        found = fit(core, corpus, learner, engine, init=start, on_step=press)
+    assert found.verdict is sc.Verdict.INTERRUPTED
+    expected = fit(core, corpus, sc.EM(max_iter=2, tol=0.0), init=start)
+    assert bits(dict(found.params)) == bits(dict(expected.params))
+    assert figures(fit(core, corpus, learner, engine, init=start)) == figures(
+        fit(core, corpus, learner, init=start)
+    )
+
+
+@posix
+def test_a_second_ctrl_c_leaves_at_once(programs: Programs, tmp_path: Path):
+    programs.start_scheduler()
+    programs.start_worker()
+    script = f"""
+import sys, time
+import softcount as sc
+from softcount.core import interrupt
+from softcount.core.types import EStep
+from tests.engines import shards as work
+engine = sc.Dask({programs.address!r}, folder={str(tmp_path)!r})
+with interrupt.graceful(), engine.open([1, 2]) as session:
+    session.expect(work.weigh, {{}}, EStep())
+    print("begins", flush=True)
+    session.expect(work.doze, {{"seconds": 600.0}}, EStep())
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], env=environment(), stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begins\n"
+    for _ in range(2):
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+    assert process.wait(60) not in (0, None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_client_that_is_closed_in_the_middle(client: Any, tmp_path: Path):
+    from distributed import Client
+
+    with Client(client.scheduler.address, set_as_default=False) as own:
+        core, corpus = topics()
+        start = toy.random_start(core)
+
+        def close(state: Any) -> None:
+            if state.step == 2:
+                own.close()
+
+        with pytest.raises(SoftcountError, match="client of the cluster has been closed"):
+            fit(core, corpus, sc.EM(), Dask(own, folder=tmp_path), init=start, on_step=close)
+    assert list(tmp_path.iterdir()) == []
+
+
+@posix
+def test_forks_are_told(engine: Dask, tmp_path: Path):
+    with engine.open(VALUES) as session:
+        session.expect(work.weigh, {}, EStep())
+
+        def ask() -> str:
+            try:
+                session.expect(work.weigh, {}, EStep())
+            except SoftcountError as error:
+                session.close()
+                return error.message
+            return "it worked"
+
+        assert "opened by another process" in str(in_child(ask))
+        assert session.expect(work.weigh, {}, EStep(), [3]).log_likelihood == VALUES[3]
+
+
+@posix
+def test_a_few_kills():
+    """`python -m tests.engines.kills` does it thirty times for each of eight models."""
+    with tempfile.TemporaryDirectory() as place, Programs() as programs:
+        programs.start_scheduler()
+        programs.start_worker()
+        programs.start_worker()
+        _, same = kill_workers("lda", 2, programs, Path(place))
+        assert same == 2
+        assert end_everything("story", 1, Path(place))[1] == 1
 
 
 # whom it works with

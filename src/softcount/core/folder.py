@@ -41,7 +41,7 @@ from typing import Any, TextIO, TypeVar
 import numpy as np
 
 from softcount._version import __version__
-from softcount.core import store
+from softcount.core import interrupt, store
 from softcount.core.drafts import open_whole, write_whole
 from softcount.core.errors import LearnerError, SoftcountError, StoreError, brief
 from softcount.core.records import NotRecordable, digest, read_record, write_record
@@ -603,8 +603,9 @@ def learn_stream(
     """Learn from a stream of data by ``partial_fit``, and yield the model after each block.
 
     What has been learned is written to the folder about once in ``seconds``, and when the stream
-    ends or is stopped. After a kill, call it again with the same stream: blocks that the written
-    model has learned from are skipped, and the bits are those of a stream without a stop.
+    ends or is stopped; Ctrl-C stops it after the block. After a kill, call it again with the same
+    stream: blocks that the written model has learned from are skipped, and the bits are those of a
+    stream without a stop. If there are no others, the model is yielded as it is.
 
     ``model``   an estimator with ``partial_fit`` (topics, aligners)
     ``blocks``  data for ``partial_fit``, a block at a time; from the beginning of the stream
@@ -637,15 +638,25 @@ def learn_stream(
             state = {"content": model.content(), "progress": progress, "blocks": done}
             _try_to_write(place.place, partial(write_record, file, state))
 
+        learned, stopped = 0, False
         try:
             for number, block in enumerate(blocks):
                 if number < done:
                     continue
-                model.partial_fit(block)
-                done = number + 1
+                with interrupt.graceful():
+                    with interrupt.whole():  # a block is learned from as a whole, or not at all
+                        model.partial_fit(block)
+                    stopped = interrupt.asked()
+                    if stopped:
+                        interrupt.tell(f"after block {number}; learn_stream goes on from there")
+                done, learned = number + 1, learned + 1
                 if time.monotonic() - last >= seconds:
                     write()
                     last = time.monotonic()
+                yield model
+                if stopped:
+                    break
+            if done and not learned:  # all of this had been learned from before
                 yield model
         finally:
             if done:

@@ -53,12 +53,14 @@ class Local:
         return LocalSession(shards, self.threads or usable_cpus(), threads_inside)
 
 
-@dataclass(frozen=True, eq=False)
 class _Spilled:
-    """A state of a shard that is in a file."""
+    """A state of a shard that is in a file.
 
-    main: bytes
-    beside: Region
+    It is no dataclass, which a file could name: what it holds is unpickled.
+    """
+
+    def __init__(self, main: bytes, beside: Region) -> None:
+        self.main, self.beside = main, beside
 
     def load(self) -> Any:
         """Read the state into memory."""
