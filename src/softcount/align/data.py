@@ -38,7 +38,7 @@ PIECE = 1 << 22
 NARROW = 1 << 16
 """With at most this many target words, their indices are stored in two bytes."""
 
-BLOCK = 1 << 22
+BLOCK = 1 << 23
 """The maximum number of links in a block, unless a single pair has more."""
 
 PART = 1 << 18
