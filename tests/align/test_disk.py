@@ -19,10 +19,10 @@ from softcount.engines import Local, Processes
 from softcount.text.bitext import Bitext, as_bitext, build_pairs, open_pairs
 from softcount.text.corpora import build_corpus, in_parts, open_corpus
 from softcount.text.disk import ShardsOnAccess
-from tests.align.test_cut import as_sent
 from tests.align.small import AWKWARD, LEARNERS, MODELS, ONE_WAY, many
 from tests.align.small import assert_alike as assert_same_matrices
 from tests.align.small import assert_same as assert_same_tables
+from tests.align.test_cut import as_sent
 
 ALIGNERS = {**ONE_WAY, "Aligner": sc.Aligner}
 PAIRS = [*many(60), ("", "T1 T2"), ("S1", ""), *many(30, seed=6)]
