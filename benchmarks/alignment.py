@@ -6,7 +6,10 @@ the largest resident set of any of them. Systems that are not installed are left
 
     Model 1       5 steps, one direction: `softcount align -m ibm1`, beside `fast_align` and NLTK;
                   beside NLTK also without the start of the programs
-    agreement     both directions: `softcount align`, beside `eflomal-align -m 3`
+    agreement     both directions: `softcount align`, beside `eflomal-align -m 3` and both
+                  directions of `fast_align -d -o -v`; `sc.Aligner().fit(pairs)` of a list of pairs
+                  of texts, and what the list takes by itself; two threads beside one
+    slope         both directions of the whole corpus, and of 1,000,000 simulated pairs
     links         nanoseconds a link of one EM step; bytes a pair of words that occur together: what
                   Model 1 takes more than on a single pair of sentences, less four bytes a token
     growth        Model 1 on 10,000 to 1,000,000 simulated pairs
@@ -103,6 +106,17 @@ def simulated(path: Path, n: int) -> Path:
     return path
 
 
+def one_direction(pairs: Path, folder: Path) -> dict[str, Cost]:
+    """What Model 1 costs, from a file of pairs to the links of one direction, by system."""
+    ours = best_of((*SOFTCOUNT, "-m", "ibm1", "-i", str(pairs)), folder / "links")
+    if not shutil.which("fast_align"):
+        return {"softcount": ours}
+    return {
+        "softcount": ours,
+        "fast_align": run(("fast_align", "-i", str(pairs)), folder / "links"),
+    }
+
+
 def model1(folder: Path, few: Path, many: Path, n_pairs: int) -> dict[str, float]:
     out, one = folder / "links", write(folder / "one", 1)
     figures: dict[str, float] = {}
@@ -149,16 +163,77 @@ def learning(path: Path) -> float:
     return min(seconds)
 
 
+IN_PYTHON = """
+import resource, sys, time
+pairs = [tuple(line.rstrip("\\n").split(" ||| ")) for line in open(sys.argv[1], encoding="utf-8")]
+if sys.argv[2] != "list":
+    import softcount as sc
+    sc.Aligner(dtype=sys.argv[2], engine=sc.Local(threads=1)).fit(pairs)
+"""
+WALL = """
+import sys, time
+import softcount as sc
+pairs = sc.text.read_bitext(sys.argv[1])
+for threads in (1, 2):
+    seconds = []
+    for _ in range(2):
+        begin = time.perf_counter()
+        sc.Aligner(dtype="float32", engine=sc.Local(threads=threads)).fit(pairs)
+        seconds.append(time.perf_counter() - begin)
+    print(min(seconds))
+"""
+
+
+def fast_align(pairs: Path, folder: Path, *flags: str) -> Cost:
+    """Both directions of fast_align, one after the other."""
+    ways = [
+        run(("fast_align", *flags, *way, "-i", str(pairs)), folder / "links")
+        for way in ((), ("-r",))
+    ]
+    return Cost(sum(way.seconds for way in ways), max(way.memory for way in ways))
+
+
+def both_directions(pairs: Path, folder: Path) -> dict[str, Cost]:
+    """What both directions by agreement cost, from a file of pairs to links, by system."""
+    costs = {"softcount": best_of((*SOFTCOUNT, "-i", str(pairs)), folder / "links")}
+    if shutil.which("eflomal-align"):
+        links = ("-f", str(folder / "there"), "-r", str(folder / "back"), "--overwrite")
+        costs["eflomal -m 3"] = run(
+            ("eflomal-align", "-m", "3", "-i", str(pairs), *links), folder / "log"
+        )
+    if shutil.which("fast_align"):
+        costs["fast_align -d -o -v"] = fast_align(pairs, folder, "-d", "-o", "-v")
+    return costs
+
+
 def agreement(folder: Path, sizes: dict[int, Path]) -> dict[str, float]:
     figures: dict[str, float] = {}
     for n, path in sizes.items():
-        ours = best_of((*SOFTCOUNT, "-i", str(path)), folder / "links")
-        figures |= named(f"both directions, {n} pairs", "softcount", ours)
-        if shutil.which("eflomal-align"):
-            links = ("-f", str(folder / "there"), "-r", str(folder / "back"), "--overwrite")
-            theirs = run(("eflomal-align", "-m", "3", "-i", str(path), *links), folder / "log")
-            figures |= named(f"both directions, {n} pairs", "eflomal -m 3", theirs)
-            figures[f"both directions, {n} pairs, times faster"] = theirs.seconds / ours.seconds
+        what = f"both directions, {n} pairs"
+        costs = both_directions(path, folder)
+        for name, cost in costs.items():
+            figures |= named(what, name, cost)
+            if name != "softcount":
+                ratio = cost.seconds / costs["softcount"].seconds
+                figures[f"{what}, times faster than {name}"] = ratio
+        for kind in ("list", "float32", "float64"):
+            cost = run((sys.executable, "-c", IN_PYTHON, str(path), kind), folder / "log")
+            figures[f"{what}, in Python, {kind}, MB"] = cost.memory
+    said = folder / "wall"
+    run((sys.executable, "-c", WALL, str(sizes[max(sizes)])), said)
+    one, two = map(float, said.read_text().split())
+    figures[f"both directions, {max(sizes)} pairs, two threads, times faster"] = one / two
+    return figures
+
+
+def slope(folder: Path) -> dict[str, float]:
+    """Memory of both directions on the whole corpus, and on four times as many simulated pairs."""
+    figures: dict[str, float] = {}
+    every = write(folder / "every", 10**9)
+    simulated(folder / "simulated", GROWTH[-1])
+    for name, path in (("all pairs", every), ("10⁶ simulated pairs", folder / "simulated")):
+        cost = run((*SOFTCOUNT, "-i", str(path)), folder / "links")
+        figures |= named(f"both directions, {name}", "softcount", cost)
     return figures
 
 
@@ -218,7 +293,7 @@ def main() -> None:
         figures |= agreement(folder, {FEW: few} if options.fast else {FEW: few, MANY: many})
         figures |= steps(FEW if options.fast else MANY)
         if not options.fast:
-            figures |= growth(folder)
+            figures |= growth(folder) | slope(folder)
     if options.json:
         print(json.dumps(figures))
         return

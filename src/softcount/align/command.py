@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from softcount.cli.frame import (
     LearningCommand,
     Progress,
     if_given,
+    print_with_overview,
     refuse_two_of_stdin,
     try_all,
 )
@@ -373,6 +375,7 @@ class Align(LearnerOptions, LearningCommand):
     def read(self, model: AnyAligner | None) -> AlignmentInput:
         from softcount.text.links import FlatLinks, read_links
 
+        self.began = time.perf_counter()
         if model is None:
             self.prepared = self._make_aligner()  # report errors before reading a large corpus
         pairs = self.pairs.read()
@@ -543,13 +546,35 @@ class Align(LearnerOptions, LearningCommand):
             yield links.flipped(values) if aligner.reversed_ else (links, values)
 
     def print_results(self, found: AlignmentResult) -> None:
-        with open_output(self.output) as out:
-            self._write(found.predict(), out)
+        def print_links() -> None:
+            with open_output(self.output) as out:
+                self._write(found.predict(), out)
+
+        if self.load is not None:
+            print_links()
+            return
+        print_with_overview(print_links, lambda: typer.echo(self._summarise(found), err=True))
 
     def _write(self, parts: Iterable[tuple[FlatLinks, FloatArray]], out: BinaryIO) -> None:
         for links, values in parts:
             out.write(links.text(values if self.proba else None))
             out.flush()
+
+    def _summarise(self, found: AlignmentResult) -> str:
+        """Say in a line what was learned from, how long it took, and where the model is."""
+        from softcount.text.sequences import count_noun
+
+        aligner, pairs = found.aligner, _get_aligner_pairs(found)
+        n_words = len(pairs.source.tokens) + len(pairs.target.tokens)
+        last = aligner.trace_[-1]
+        said = [count_noun(len(pairs), "pair"), count_noun(n_words, "word")]
+        said.append(count_noun(int(aligner.n_iter_), "step"))
+        if math.isfinite(last.perplexity):  # a sampler has no likelihood
+            said.append(f"perplexity {last.perplexity:,.2f}")
+        said.append(f"{time.perf_counter() - self.began:.1f} s")
+        if self.save is not None:
+            said.append(f"model in {self.save}")
+        return f"# {' · '.join(said)}"
 
     def page(self, found: AlignmentResult) -> str:
         """Render the HTML report, with the pairs in the direction of the aligner."""

@@ -280,7 +280,8 @@ class ShardEStep:
             most = min(int(self.shard.arrays.offsets[-1]), BLOCK)
             self._memory = pages.zeros(max(size, most), self.table.dtype)
         links = self._memory[:size]
-        links[:] = 0.0
+        if not self.shard.null:  # otherwise each link is set
+            links[:] = 0.0
         block.gather(self.table, links, self.how.threads)
         make = self.core.decode if best else self.core.infer
         make(self, block, links)

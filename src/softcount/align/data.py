@@ -38,7 +38,7 @@ PIECE = 1 << 22
 NARROW = 1 << 16
 """With at most this many target words, their indices are stored in two bytes."""
 
-BLOCK = 1 << 22
+BLOCK = 1 << 23
 """The maximum number of links in a block, unless a single pair has more."""
 
 PART = 1 << 18
@@ -649,7 +649,10 @@ class LinkBlock:
         self.offsets: IntArray = shard.arrays.offsets[cut] - shard.arrays.offsets[first]
 
     def gather(self, table: FloatArray, links: FloatArray, threads: int = 1) -> None:
-        """Set links, initially all 0, to t(f_j | e_i); links that are ruled out stay 0."""
+        """Set links to t(f_j | e_i), or to 0 if they are ruled out.
+
+        Without the empty word, its links are not set: they must be 0 before.
+        """
         shard = self.shard
         arguments = self.first, self.last, table, shard.arrays, links
         over_rows(kernels.gather, shard.arrays.occurs, threads, *arguments)
@@ -785,7 +788,7 @@ class BitextCorpus:
         return kernels.make_grid(count_words(self.pairs.target))
 
     def _collect(self, first: int, last: int) -> tuple[PairLexicon, Occurrences]:
-        """Collect the lexicon of consecutive pairs; also return where source words occur in them."""
+        """Collect the lexicon of consecutive pairs; also return where source words occur."""
         source, target, _ = self._cut(first, last)
         n_sources, n_targets = len(self.pairs.source.words), len(self.pairs.target.words)
         found = find_occurrences(source.tokens, source.indptr, n_sources, self.null)

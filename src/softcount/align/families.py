@@ -109,8 +109,8 @@ class StemTable(LargeTable):
         target_stems = (stems.targets, stems.shares, float(stems.strength), float(stems.smoothing))
         if method == "draw":  # rows are drawn in their own order
             augmented = np.empty(len(observed))
-            rows = (self._members, self._begins, self.indptr, self.outcomes)
-            lend_counts(*rows, target_stems, observed, augmented)
+            groups = (self._members, self._begins, self.indptr, self.outcomes)
+            lend_counts(*groups, target_stems, observed, augmented)
             return super()._each(method, augmented, old, *more)
         old = pages.contiguous(old)  # the initial table is one broadcast number
         new = pages.zeros(self.shape, self.dtype)

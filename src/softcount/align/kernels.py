@@ -48,6 +48,8 @@ AHEAD = 4
 WORD = 64
 """Bits per element of a bit set of words."""
 SHIFT, LOW = np.uint64(6), np.uint64(63)
+HALF_STEP = 2.0**-53 / 1.5
+"""Half a step of a grid, 2^(p − 53), as a fraction of 1.5 · 2^p; rounded down, not up."""
 HALVING = 16
 """A row with more than this many times the entries looked up is searched by bisection."""
 SORT_STEP = 4
@@ -413,7 +415,7 @@ def scatter(
                 mass[tokens[start + j]] += links[at - origin + j]
         for k in range(rows[row], rows[row + 1]):
             f = targets[k]
-            counts[k] += (mass[f] + grid[f]) - grid[f]
+            counts[k] += (mass[f] + HALF_STEP * grid[f] + grid[f]) - grid[f]
             mass[f] = 0.0
 
 
@@ -422,7 +424,8 @@ def scatter(
 # A target word is aligned once wherever it occurs, so that no count of it exceeds the number n of
 # its occurrences. Multiples of 2^(p − 52), for 2^(p − 2) ≥ n, are added without rounding: their sum
 # is the same in any order, in one place or in many. To add 1.5 · 2^p to a number, and to take it
-# away again, rounds the number to such a multiple.
+# away again, rounds the number to such a multiple; with half a step more it is rounded up, so that
+# nothing above 0 becomes 0.
 
 
 def make_grid(counts: IntArray) -> FloatArray:
@@ -662,7 +665,7 @@ def expected_counts(
             continue
         for k in range(rows[row], rows[row + 1]):
             f = targets[k]
-            counts[k] += (table[k] * mass[f] + grid[f]) - grid[f]
+            counts[k] += (table[k] * mass[f] + HALF_STEP * grid[f] + grid[f]) - grid[f]
             mass[f] = 0.0
 
 
