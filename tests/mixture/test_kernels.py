@@ -60,11 +60,11 @@ def test_word_counts_are_a_product(case: tuple[Array, Any, int], threads: int, f
     counts, rng, n_classes = case
     shares = rng.dirichlet(np.full(n_classes, 0.01 if few else 1.0), len(counts))
     columns = sparse.csc_matrix(counts)
-    out = np.zeros((counts.shape[1], n_classes))
+    out = np.full((counts.shape[1], n_classes), np.nan, order="F")
     main = bags.main_classes(shares, 1e-12)
     over_rows(bags.counts_by_word, columns.indptr, threads, compressed(columns), main, out)
     np.testing.assert_allclose(out, counts.T @ shares, atol=1e-10)
-    rows, again = sparse.csr_matrix(counts), np.zeros_like(out)
+    rows, again = sparse.csr_matrix(counts), np.zeros(out.shape)
     bags.counts_by_document(compressed(rows), main, again)
     assert again.tobytes() == out.tobytes()
 
@@ -74,11 +74,12 @@ def test_word_counts_are_a_product(case: tuple[Array, Any, int], threads: int, f
 def test_main_classes_are_those_that_matter(seed: int, n: int, n_classes: int) -> None:
     rng = np.random.default_rng(seed)
     shares = rng.uniform(0, 1, (n, n_classes)) * (rng.random((n, n_classes)) < 0.4)
-    _, indptr, classes = bags.main_classes(shares, 0.1)
+    _, indptr, classes, own = bags.main_classes(shares, 0.1)
     for d, row in enumerate(shares):
         large = np.flatnonzero(row > 0.1 * row.max()).tolist()
         listed = classes[indptr[d] : indptr[d + 1]].tolist()
         assert listed == (large if len(large) <= n_classes // bags.FEW else [])
+        assert own[indptr[d] : indptr[d + 1]].tolist() == row[listed].tolist()
 
 
 @pytest.mark.parametrize("lengths", [[], [0], [5], [0, 0, 0], [9, 0, 0, 1], [1] * 40, [0, 99, 0]])

@@ -414,14 +414,20 @@ class BagEmission(Emission):
         self, params: Array, x: Bags, log_weights: FloatArray, threads: int, floor: float
     ) -> FloatArray:
         _check_words(x, params.shape[1])
-        words = params.T if x.own_words is None else np.take(params, x.own_words, axis=1).T
-        return _sums(x.own, _log(np.ascontiguousarray(words), floor), log_weights, threads)
+        words = params if x.own_words is None else np.take(params, x.own_words, axis=1)
+        logs = np.empty(words.shape[::-1])
+        kernels.transpose(words, logs)
+        if floor:
+            np.maximum(logs, floor, out=logs)
+        with np.errstate(divide="ignore"):
+            np.log(logs, out=logs)
+        return _sums(x.own, logs, log_weights, threads)
 
     def counts(self, x: Bags, responsibilities: FloatArray, threads: int) -> Counts:
-        counts = word_counts(x.own, responsibilities, threads)
+        counts = count_words(x.own, responsibilities, threads)
         if x.own_words is None:
             return np.ascontiguousarray(counts.T)
-        return ColumnCounts(x.own_words, counts, x.n_words)
+        return ColumnCounts(x.own_words, np.ascontiguousarray(counts), x.n_words)
 
     def tokens(self, x: Bags, weights: FloatArray) -> float:
         return float(weights @ x.lengths)
@@ -476,14 +482,22 @@ def _sums(x: Bags, weights: FloatArray, offsets: FloatArray, threads: int) -> Fl
     return out
 
 
-def word_counts(x: Bags, responsibilities: FloatArray, threads: int) -> FloatArray:
-    """Return the expected word counts Σ_d x_dw r_dk, (words, classes)."""
-    out = np.zeros((x.n_words, responsibilities.shape[1]))
+NEAR = 1 << 20
+"""Tables with fewer entries than this stay near enough to the processor to be added to at random
+places, document by document; larger ones are summed word by word."""
+
+
+def count_words(x: Bags, responsibilities: FloatArray, threads: int) -> FloatArray:
+    """Return the expected word counts Σ_d x_dw r_dk, (words, classes), in one order or the other
+    of memory."""
+    shape = x.n_words, responsibilities.shape[1]
     main = kernels.main_classes(responsibilities, NEGLIGIBLE)
-    if threads == 1:
+    if threads == 1 and (shape[0] * shape[1] < NEAR or not x.is_used_again()):
+        out = np.zeros(shape)
         kernels.counts_by_document(x.by_document, main, out)
-    else:
-        over_rows(kernels.counts_by_word, x.by_word.indptr, threads, x.by_word, main, out)
+        return out
+    out = np.empty(shape, order="F")
+    over_rows(kernels.counts_by_word, x.by_word.indptr, threads, x.by_word, main, out)
     return out
 
 
@@ -561,7 +575,7 @@ class PresenceEmission(Emission):
         return joint
 
     def counts(self, x: Bags, responsibilities: FloatArray, threads: int) -> FloatArray:
-        present = word_counts(x, responsibilities, threads).T
+        present = count_words(x, responsibilities, threads).T
         absent = np.maximum(responsibilities.sum(axis=0)[:, None] - present, 0.0)
         return np.stack([absent, present], axis=2).reshape(-1, 2)
 

@@ -17,40 +17,57 @@ import numpy as np
 
 from softcount.core.types import FloatArray, IntArray
 from softcount.kernels.collapsed import draw_from_logs, log_rising, shuffle_range
-from softcount.kernels.jit import inline, njit
+from softcount.kernels.jit import inline, lean, njit
 from softcount.kernels.random import item_stream
+from softcount.kernels.vectors import prefetch
 from softcount.text.bags import Compressed
 
 
 class MainClasses(NamedTuple):
     """Responsibilities r_dk, and the classes with non-negligible ones for each document.
 
-    Those of document d are ``classes[indptr[d]:indptr[d + 1]]``; an empty list means all classes.
+    Those of document d are ``classes[indptr[d]:indptr[d + 1]]``, and their responsibilities are
+    ``shares`` at the same places; an empty list means all classes.
     """
 
     responsibilities: FloatArray  # (documents, classes)
     indptr: IntArray
     classes: IntArray
+    shares: FloatArray
 
 
-@njit
+AHEAD = 16
+"""Rows of weights are prefetched this many words before they are needed."""
+
+
+@lean
 def joint(first: int, last: int, x: Compressed, weights: FloatArray, out: FloatArray) -> None:
     """out_dk += Σ_w x_dw L_wk for the documents from first to last; 0 · −inf never arises."""
-    indptr, words, counts = x
-    K = weights.shape[1]
+    indptr, words, counts = x.indptr, x.columns, x.value
+    n, K = len(words), weights.shape[1]
+    flat = weights.reshape(-1)
     for d in range(first, last):
-        row = out[d]
-        for i in range(indptr[d], indptr[d + 1]):
-            count, weight = counts[i], weights[words[i]]
+        i, end = indptr[d], indptr[d + 1]
+        while i + 3 < end:  # four words at a time: sums stay in registers, added in the same order
+            for j in range(i + AHEAD, min(i + AHEAD + 4, n)):
+                prefetch(flat, words[j] * K, K)
+            s, t, u, v = words[i], words[i + 1], words[i + 2], words[i + 3]
+            a, b, c, e = counts[i], counts[i + 1], counts[i + 2], counts[i + 3]
             for k in range(K):
-                row[k] += count * weight[k]
+                two = (out[d, k] + a * weights[s, k]) + b * weights[t, k]
+                out[d, k] = (two + c * weights[u, k]) + e * weights[v, k]
+            i += 4
+        while i < end:
+            for k in range(K):
+                out[d, k] += counts[i] * weights[words[i], k]
+            i += 1
 
 
 FEW = 2
 """Listing a document's classes pays if they are at most one in this many of all classes."""
 
 
-@njit
+@lean
 def main_classes(responsibilities: FloatArray, least: float) -> MainClasses:
     """List the classes with r_dk > least · max_k r_dk for each document.
 
@@ -58,56 +75,95 @@ def main_classes(responsibilities: FloatArray, least: float) -> MainClasses:
     """
     n, K = responsibilities.shape
     indptr, classes = np.zeros(n + 1, np.int64), np.empty(n * (K // FEW), np.int32)
+    shares = np.empty(len(classes))
     for d in range(n):
-        i, largest = indptr[d], responsibilities[d].max()
+        i, largest = indptr[d], responsibilities[d, 0]
+        for k in range(1, K):
+            largest = max(largest, responsibilities[d, k])
         for k in range(K):
             if responsibilities[d, k] > least * largest:
                 if i == indptr[d] + K // FEW:
                     i = indptr[d]
                     break
-                classes[i] = k
+                classes[i], shares[i] = k, responsibilities[d, k]
                 i += 1
         indptr[d + 1] = i
-    return MainClasses(responsibilities, indptr, classes)
+    return MainClasses(responsibilities, indptr, classes, shares)
 
 
-@inline
-def _add(
-    count: float, share: FloatArray, classes: IntArray, first: int, last: int, row: FloatArray
-) -> None:
-    """row_k += x r_k for the classes listed, or for all classes if the list is empty."""
-    if first == last:
-        for k in range(len(row)):
-            row[k] += count * share[k]
-    for j in range(first, last):
-        row[classes[j]] += count * share[classes[j]]
-
-
-@njit
+@lean
 def counts_by_document(x: Compressed, main: MainClasses, out: FloatArray) -> None:
-    """out_wk += Σ_d x_dw r_dk, document by document: r_d stays in the cache."""
-    indptr, words, counts = x
-    r, borders, classes = main
+    """out_wk += Σ_d x_dw r_dk, document by document: nothing has to be transposed."""
+    indptr, words, counts = x.indptr, x.columns, x.value
+    r, borders, classes, shares = main
+    n, K, flat = len(words), out.shape[1], out.reshape(-1)
     for d in range(len(indptr) - 1):
+        first, last = borders[d], borders[d + 1]
+        begin, width = (classes[first], 1) if first + 1 == last else (0, K)
         for i in range(indptr[d], indptr[d + 1]):
-            _add(counts[i], r[d], classes, borders[d], borders[d + 1], out[words[i]])
+            if i + AHEAD < n:
+                prefetch(flat, words[i + AHEAD] * K + begin, width)
+            w, count = words[i], counts[i]
+            if first + 1 == last:  # most documents: without a loop
+                out[w, classes[first]] += count * shares[first]
+            elif first == last:
+                for k in range(K):
+                    out[w, k] += count * r[d, k]
+            else:
+                for j in range(first, last):
+                    out[w, classes[j]] += count * shares[j]
 
 
-@njit
+BLOCK = 32
+"""Words whose counts are summed before they are written."""
+
+
+@lean
 def counts_by_word(
     first: int, last: int, x: Compressed, main: MainClasses, out: FloatArray
 ) -> None:
     """The same sums in the same order, word by word, from first to last: no two threads write to
-    the same row.
+    the same row, and the row stays in the cache.
 
     ``x`` is transposed, with a row for each word.
     """
-    indptr, documents, counts = x
-    r, borders, classes = main
-    for w in range(first, last):
-        for i in range(indptr[w], indptr[w + 1]):
-            d = documents[i]
-            _add(counts[i], r[d], classes, borders[d], borders[d + 1], out[w])
+    indptr, documents, counts = x.indptr, x.columns, x.value
+    r, borders, classes, shares = main
+    K = out.shape[1]
+    sums, flat = np.empty((BLOCK, K)), r.reshape(-1)
+    for begin in range(first, last, BLOCK):
+        end = min(begin + BLOCK, last)
+        sums[:] = 0.0
+        for w in range(begin, end):
+            row = w - begin
+            for i in range(indptr[w], indptr[w + 1]):
+                if i + AHEAD < len(documents):
+                    ahead = documents[i + AHEAD]
+                    if borders[ahead] == borders[ahead + 1]:
+                        prefetch(flat, ahead * K, K)
+                d, count = documents[i], counts[i]
+                low, high = borders[d], borders[d + 1]
+                if low + 1 == high:  # most documents: without a loop
+                    sums[row, classes[low]] += count * shares[low]
+                elif low == high:
+                    for k in range(K):
+                        sums[row, k] += count * r[d, k]
+                else:
+                    for j in range(low, high):
+                        sums[row, classes[j]] += count * shares[j]
+        for k in range(K):
+            for w in range(begin, end):
+                out[w, k] = sums[w - begin, k]
+
+
+@lean
+def transpose(table: FloatArray, out: FloatArray) -> None:
+    """out_wk ← table_kw, in blocks that stay in the cache."""
+    K, V = table.shape
+    for begin in range(0, V, BLOCK):
+        for k in range(K):
+            for w in range(begin, min(begin + BLOCK, V)):
+                out[w, k] = table[k, w]
 
 
 # Collapsed Gibbs sampling of the class of every document, all parameters integrated out.

@@ -103,7 +103,7 @@ class Nearest:
         self._squares = np.einsum("ij,ij->i", x, x)
         self._longest = float(np.sqrt(self._squares.max(initial=0.0)))
         self._before: FloatArray | None = None
-        self._moved = np.zeros(0)
+        self._moved: FloatArray = np.zeros(0)
 
     def step(
         self, x: FloatArray, means: FloatArray, weights: FloatArray

@@ -95,6 +95,16 @@ class Bags(PickledWithoutCaches):
             columns.indptr.astype(np.int64), columns.indices.astype(np.int32), columns.data
         )
 
+    def is_used_again(self) -> bool:
+        """Return whether this was asked before: bags that are used once, such as those of a shard
+        on disk, are not worth transposing."""
+        before = "_used" in vars(self)
+        return self._used and before
+
+    @cached_property
+    def _used(self) -> bool:
+        return True
+
     def __len__(self) -> int:
         return len(self.by_document.indptr) - 1
 
