@@ -155,7 +155,9 @@ class BaseAligner(store.Saveable, Estimator):
         return self.raw_params_
 
     @abstractmethod
-    def _selection(self, **options: Any) -> Callable[..., list[ChosenLinks]]:
+    def _selection(
+        self, *, threshold: float | None = None, probabilities: bool = False
+    ) -> Callable[..., list[ChosenLinks]]:
         """Return the function of the core that predicts the links of a shard."""
 
     def _links(self, pairs: Any, **options: Any) -> tuple[FlatLinks, FloatArray]:
