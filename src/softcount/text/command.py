@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from softcount.cli.frame import Command, StatusLine, make_group
+from softcount.cli.frame import Command, make_group
 from softcount.cli.options import Argument, Input, Output, WordOptions
 from softcount.cli.reading import (
     name_source,
@@ -22,6 +22,7 @@ from softcount.cli.reading import (
     read_stop_words,
 )
 from softcount.cli.records import column_names, read_label, read_object, split_columns
+from softcount.cli.status import StatusLine
 from softcount.cli.targets import NEW_FOLDER, PLAIN
 from softcount.core.errors import DataError, brief
 
