@@ -91,7 +91,7 @@ class Installed:
     def __init__(self, folder: Path, wheel: Path, *more: str) -> None:
         self.folder, self.python = folder, folder / "env" / "bin" / "python"
         subprocess.run([sys.executable, "-m", "venv", folder / "env"], check=True)
-        pip = [self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        pip = [self.python, "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
         subprocess.run([*pip, wheel, *more], check=True)
         asked = "import softcount; print(softcount.__path__[0])"
         found = subprocess.run([self.python, "-c", asked], capture_output=True, text=True)

@@ -3,7 +3,7 @@
     python tools/build_kernels.py build/kernels [--processes 4] [--json]
 
 All estimators, commands and golden cases run on a little data, and all code that numba compiles for
-the baseline of `softcount.kernels.ready` is saved. Then the same runs with this code alone: nothing
+a baseline of `softcount.kernels.ready` is saved. Then the same runs with this code alone: nothing
 may be compiled, and what is not loaded is removed, for kernels that only kernels call are a part of
 these.
 """
@@ -24,6 +24,7 @@ import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -96,19 +97,17 @@ def run_all(group: str) -> list[str]:
     return failed
 
 
-def compile_all(folder: Path, group: str) -> dict[str, Any]:
+def compile_all(folder: Path, cpu: str, group: str) -> dict[str, Any]:
     """Compile and save all that a group needs."""
-    os.environ |= {"NUMBA_CPU_NAME": "x86-64-v3", "NUMBA_CPU_FEATURES": ""}
+    os.environ |= {"NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": ""}  # before numba is imported
     import numba
     from numba.core.bytecode import FunctionIdentity
 
-    from softcount.kernels import compiling, jit, ready
+    from softcount.kernels import jit, ready
 
-    fitting = ready.baseline()
-    if fitting is None or fitting.cpu != numba.config.CPU_NAME:
-        raise SystemExit("there is no baseline for this kind of processor")
-    if numba.config.USING_SVML:
+    if vars(numba.config)["USING_SVML"]:
         raise SystemExit("uninstall Intel's SVML: the code would need it")
+    (baseline,) = (one for one in ready.baselines() if one.cpu == cpu)
     FunctionIdentity._unique_ids = itertools.count(FAR * (1 + list(GROUPS).index(group)))
     left_out: list[str] = []
 
@@ -116,19 +115,19 @@ def compile_all(folder: Path, group: str) -> dict[str, Any]:
         if result.library.has_dynamic_globals or result.lifted:
             left_out.append(name)
         else:
-            ready.save(folder, name, fingerprint, result)
+            ready.save(folder, baseline, name, fingerprint, result)
 
     jit.KEEP = keep
-    failed = run_all(group)
-    spent = compiling.progress().seconds
-    return {"failed": failed, "left out": left_out, "compiling": spent}
+    return {"failed": run_all(group), "left out": left_out}
 
 
-def check_all(folder: Path, group: str) -> dict[str, Any]:
+def check_all(folder: Path, cpu: str, group: str) -> dict[str, Any]:
     """Run everything with saved code alone; return what was loaded, and what was compiled."""
     from softcount.kernels import jit, ready
 
     ready.FOLDER = folder
+    (baseline,) = (one for one in ready.baselines() if one.cpu == cpu)
+    ready.BASELINES = dict.fromkeys(ready.BASELINES, (baseline,))
     loaded: set[str] = set()
     compiled: set[str] = set()
     name_of = ready.entry_name
@@ -143,7 +142,12 @@ def check_all(folder: Path, group: str) -> dict[str, Any]:
     if ready.folder() is None:
         raise SystemExit("this machine cannot use the code")
     failed = run_all(group)
-    return {"failed": failed, "loaded": sorted(loaded), "compiled": sorted(compiled)}
+    place = ready.target(baseline)
+    return {
+        "failed": failed,
+        "loaded": [f"{place}/{name}" for name in loaded],
+        "compiled": [*compiled],
+    }
 
 
 def main() -> None:
@@ -152,35 +156,37 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--part", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--part", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     folder = options.folder.resolve()
     if options.part:
-        name, group = options.part
+        name, cpu, group = options.part
         part = compile_all if name == "compile" else check_all
-        print(json.dumps(part(folder, group)))
+        print(json.dumps(part(folder, cpu, group)))
         return
-    shutil.rmtree(folder, ignore_errors=True)
-    from softcount.kernels.ready import baseline
+    from softcount.kernels import ready
 
-    if baseline() is None:
+    shutil.rmtree(folder, ignore_errors=True)
+    # only what can be tried is built
+    cpus = [one.cpu for one in ready.baselines() if ready.fits(one)]
+    if not cpus:
         print("no kernels are compiled ahead for processors of this kind", file=sys.stderr)
         return
-    began = time.monotonic()
+    began, work = time.monotonic(), list(product(cpus, GROUPS))
     with ThreadPoolExecutor(options.processes) as pool:
-        made = list(pool.map(partial(_in_a_process, folder, "compile"), GROUPS))
-        checked = list(pool.map(partial(_in_a_process, folder, "check"), GROUPS))
+        made = list(pool.map(lambda one: _in_a_process(folder, "compile", *one), work))
+        checked = list(pool.map(lambda one: _in_a_process(folder, "check", *one), work))
     faults = [fault for one in (*made, *checked) for fault in one["failed"]]
     faults += [f"compiled again: {name}" for one in checked for name in one["compiled"]]
     if faults:
         raise SystemExit("\n".join(faults))
-    (place,) = folder.iterdir()
     needed = {name for one in checked for name in one["loaded"]}
-    for path in place.iterdir():
-        if path.name not in needed:
+    for path in folder.glob("*/*"):
+        if f"{path.parent.name}/{path.name}" not in needed:
             path.unlink()
-    files, times = list(place.iterdir()), os.times()
+    files, times = list(folder.glob("*/*")), os.times()
     figures = {
+        "baselines": cpus,
         "files": len(files),
         "MB": round(sum(path.stat().st_size for path in files) / 1e6, 1),
         "seconds": round(time.monotonic() - began),
@@ -190,8 +196,8 @@ def main() -> None:
     print(json.dumps(figures, indent=1) if options.json else figures)
 
 
-def _in_a_process(folder: Path, part: str, group: str) -> Any:
-    command = [sys.executable, __file__, str(folder), "--part", part, group]
+def _in_a_process(folder: Path, part: str, cpu: str, group: str) -> Any:
+    command = [sys.executable, __file__, str(folder), "--part", part, cpu, group]
     with tempfile.TemporaryDirectory() as cache:
         settings = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA_")}
         settings |= {"PYTHONPATH": os.pathsep.join(PATHS), "NUMBA_CACHE_DIR": cache}

@@ -10,14 +10,15 @@ import sys
 
 import pytest
 
-from softcount.cli.streams import ERASE, Terminal
+from softcount.cli.status import ERASE, Terminal
 
 SHOWN = """
 import sys, time
-from softcount.cli.frame import sign_of_life
+from softcount.cli.status import sign_of_life
 from softcount.cli.streams import managed_streams
 from softcount.kernels import compiling
-with managed_streams(), sign_of_life("align"):
+sys.argv = ["softcount", "align"]
+with managed_streams(), sign_of_life():
     {}
 """
 
@@ -66,6 +67,11 @@ def test_answers_come_after_it() -> None:
 def test_a_line_that_is_not_complete_is_not_erased() -> None:
     found = said("sys.stdout.write('a'); sys.stdout.flush(); time.sleep(1.5); print('b')")
     assert visible(found) == "ab\n"
+
+
+def test_nothing_comes_between_what_somebody_types() -> None:
+    code = "from softcount.cli.status import Terminal; Terminal.is_input = True; time.sleep(1.5)"
+    assert said(code) == ""
 
 
 def test_a_pipe_gets_nothing() -> None:

@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 
 import softcount as sc
 from softcount.cli.app import app
-from softcount.cli.frame import StatusLine
+from softcount.cli.status import StatusLine
 from softcount.text.command import READERS
 from softcount.text.corpora import KINDS
 

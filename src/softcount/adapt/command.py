@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from softcount.cli.answers import list_lines, name_file
 from softcount.cli.frame import (
     Command,
-    StatusLine,
     if_given,
     print_with_overview,
     try_all,
@@ -25,6 +24,7 @@ from softcount.cli.frame import (
 from softcount.cli.options import GoldFile, HtmlFile, Input, Model, Output, SeedOption, WordOptions
 from softcount.cli.reading import read_gold
 from softcount.cli.records import LABEL, column_names, print_records, read_records
+from softcount.cli.status import StatusLine
 from softcount.cli.targets import PLAIN
 from softcount.core.errors import DataError, SoftcountError, brief
 from softcount.report.text import plural

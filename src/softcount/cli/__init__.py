@@ -16,11 +16,12 @@ def main() -> None:
     exit code says that it was interrupted. The second one exits at once, without waiting for
     threads that are executing compiled code.
     """
+    from softcount.cli.status import sign_of_life
     from softcount.cli.streams import managed_streams
     from softcount.core import interrupt
 
     try:
-        with managed_streams():
+        with managed_streams(), sign_of_life():
             from softcount.cli.app import app
 
             app()

@@ -29,14 +29,12 @@ level, because ``--help`` loads them.
 from __future__ import annotations
 
 import inspect
-import os
 import sys
-import threading
 import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -46,7 +44,8 @@ import typer
 from typer.core import TyperCommand
 
 from softcount.cli.options import PANELS, HtmlFile, Input, Option, Output, make_option
-from softcount.cli.streams import ERASE, ReaderGone, Terminal
+from softcount.cli.status import StatusLine, Terminal
+from softcount.cli.streams import ReaderGone
 from softcount.cli.targets import WRITTEN, check_files, list_names
 from softcount.core.errors import SoftcountError, StoreError, StoryError
 from softcount.core.parameters import describe
@@ -334,8 +333,8 @@ def make_callback(command: type[Command]) -> Callable[..., None]:
             given = vars(instance)
             read = [name for name, (option, _) in attributes.items() if option.file is None]
             refuse_two_of_stdin(*list_names([given[name] for name in read]))
-            with sign_of_life(instance.name):
-                instance.run()
+            Terminal.is_input = instance.reads_stdin() and sys.stdin.isatty()
+            instance.run()
 
     annotations = {"context": typer.Context, "return": None}
     parameters = [inspect.Parameter("context", keyword, annotation=typer.Context)]
@@ -481,88 +480,6 @@ def _find_line(file: Path, error: Exception) -> str | None:
         frame for frame in traceback.extract_tb(error.__traceback__) if is_file(frame.filename)
     ]
     return f"{file}:{frames[-1].lineno}" if frames else None
-
-
-class StatusLine:
-    """A line on stderr that is overwritten in place, if stderr is a terminal; it is erased by
-    ``end()``, or at the end of ``with``, or when anything else is written to the terminal."""
-
-    said: ClassVar[str] = ""
-    """What the line of this process shows."""
-
-    def __init__(self) -> None:
-        self.wanted = sys.stderr.isatty()
-
-    def show(self, text: str) -> None:
-        """Replace the line by this text, as far as it fits into the terminal."""
-        if self.wanted:
-            StatusLine.said = text
-            self.rewrite(text)
-
-    @staticmethod
-    def rewrite(text: str) -> None:
-        """Replace what is on the terminal by this text, for a while, as far as it fits."""
-        width = 80
-        with suppress(OSError, ValueError):
-            width = os.get_terminal_size(sys.stderr.fileno()).columns or width
-        sys.stderr.write(ERASE + text[: width - 1])
-        sys.stderr.flush()
-
-    def say(self, text: str) -> None:
-        """Print a line on stderr that stays."""
-        self.end()
-        typer.echo(text, err=True)
-
-    def end(self) -> None:
-        self.show("")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
-
-
-SILENCE = 0.7
-"""Seconds without a word after which a terminal shows what is going on."""
-
-
-@contextmanager
-def sign_of_life(command: str) -> Iterator[None]:
-    """On a terminal, show what a command does whenever it has said nothing for a while.
-
-    Imports, compiling and large files take their time; nobody should have to guess.
-    """
-    if not sys.stderr.isatty():
-        yield
-        return
-    done = threading.Event()
-    pulse = threading.Thread(target=_say_now_and_then, args=(command, done), daemon=True)
-    pulse.start()
-    try:
-        yield
-    finally:
-        done.set()
-        pulse.join()
-        if Terminal.status:
-            StatusLine().end()
-
-
-def _say_now_and_then(command: str, done: threading.Event) -> None:
-    from softcount.cli.app import COMMANDS
-
-    began, about = time.monotonic(), COMMANDS[command].compiles if command in COMMANDS else 0.0
-    while not done.wait(0.1):
-        silent = time.monotonic() - Terminal.written
-        if silent < SILENCE / 2 or Terminal.is_in_line:
-            continue
-        compiling = sys.modules.get("softcount.kernels.compiling")
-        now = compiling.progress(about) if compiling is not None else None
-        if now is not None and now.kernel and now.is_long:
-            StatusLine().show(str(now))
-        elif silent > SILENCE:
-            said = StatusLine.said or f"softcount {command}"
-            StatusLine.rewrite(f"{said} … {time.monotonic() - began:.0f} s")
 
 
 class Progress(StatusLine):

@@ -13,11 +13,11 @@ import io
 import os
 import select
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
+from softcount.cli.status import Terminal
 from softcount.core.errors import SoftcountError
 
 BUFFER_SIZE = 1 << 16
@@ -32,35 +32,6 @@ class ReaderGone(SystemExit):
 
 class StreamError(SoftcountError):
     """Standard output cannot be written to."""
-
-
-ERASE = "\r\x1b[K"
-"""Erases the line that a terminal's cursor is in; a status line begins with it."""
-
-
-class Terminal:
-    """What the terminal shows, as far as this process writes to it.
-
-    ``written``    when it was last written to
-    ``status``     whether its last line is a status line, which goes before anything else comes
-    ``is_in_line`` whether something else is in its last line, which no status line may erase
-    """
-
-    written = time.monotonic()
-    status = False
-    is_in_line = False
-
-    @classmethod
-    def prepare(cls, data: bytes) -> bytes:
-        """Take note of what is written next, and return what must be written before it."""
-        cls.written = time.monotonic()
-        before = b""
-        if data.startswith(ERASE.encode()):
-            cls.status = len(data) > len(ERASE)
-        else:
-            before, cls.status = ERASE.encode() if cls.status else b"", False
-        cls.is_in_line = not cls.status and not data.endswith((b"\n", ERASE.encode()))
-        return before
 
 
 class _Sink(io.RawIOBase):

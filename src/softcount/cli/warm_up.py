@@ -14,9 +14,10 @@ from typing import Annotated
 
 import typer
 
-from softcount.cli.frame import Command, StatusLine
+from softcount.cli.frame import Command
 from softcount.cli.options import Argument, Learning, Output
 from softcount.cli.rehearsals import REHEARSALS
+from softcount.cli.status import StatusLine
 from softcount.cli.targets import PLAIN
 from softcount.core.errors import SoftcountError
 

@@ -6,10 +6,11 @@ the kernel's fingerprint (`softcount.kernels.jit`), so code of other sources is 
 each begins with a digest of its contents, so damaged code is never run. What is not found, or
 cannot be used, is compiled as if there were no such folder.
 
-The code is built for a baseline, a set of instructions that most processors of the last ten years
-have. It gives the same bits as code that was compiled for this very processor, as nothing in the
-kernels depends on the width of registers (`softcount.kernels.vectors`), and no product is fused
-with a sum unless the kernel says so.
+The code is built for baselines: sets of instructions that most processors of the last ten years
+have (x86-64-v3), or that most servers have (v4); the best one that fits is used. It gives the same
+bits as code that was compiled for this very processor, as nothing in the kernels depends on the
+width of registers (`softcount.kernels.vectors`), and no product is fused with a sum unless the
+kernel says so.
 
 Nothing but the package itself says where the folder is: it is as trustworthy as the code beside it.
 """
@@ -23,6 +24,7 @@ import pickle
 import re
 import sys
 import zlib
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -47,7 +49,8 @@ class Baseline(NamedTuple):
 
     ``cpu``       LLVM's name of it
     ``features``  what a processor must have, by LLVM's names
-    ``beyond``    registers that not all of these processors have, as assemblers write them
+    ``beyond``    registers that not all of these processors have, as assemblers write them; empty:
+                  there are none
     """
 
     cpu: str
@@ -55,21 +58,22 @@ class Baseline(NamedTuple):
     beyond: str
 
 
+_V3 = (
+    *("64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2"),
+    *("cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3", "crc32"),
+    *("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"),
+)
+_V4 = (*_V3, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 BASELINES = {
-    "x86_64": Baseline(
-        "x86-64-v3",
-        (
-            *("64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2"),
-            *("cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3", "crc32"),
-            *("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"),
-        ),
-        r"%zmm|%k[0-7]\b|%[xy]mm(1[6-9]|2\d|3[01])\b",
+    "x86_64": (
+        Baseline("x86-64-v4", _V4, ""),  # registers twice as wide: a quarter faster at matrices
+        Baseline("x86-64-v3", _V3, r"%zmm|%k[0-7]\b|%[xy]mm(1[6-9]|2\d|3[01])\b"),
     )
 }
-"""By LLVM's names of architectures."""
+"""By LLVM's names of architectures; the best comes first."""
 
 NEUTRAL = re.compile(
-    "CUDA|FORCE_CUDA|DISABLE_CUDA|ENABLE_CUDASIM|CPU_|CACHE_|THREADING_|NUMBA_|DISABLE_JIT"
+    "_|CUDA|FORCE_CUDA|DISABLE_CUDA|ENABLE_CUDASIM|CPU_|CACHE_|THREADING_|NUMBA_|DISABLE_JIT"
     "|COLOR_|DEVELOPER_|FULL_TRACEBACKS|SHOW_HELP|DISABLE_PERFORMANCE|FUNCTION_CACHE|GDB_"
     "|HIGHLIGHT|HTML|RUNNING_UNDER|ENABLE_SYS_MONITORING|USE_LLVMLITE_MEMORY|JIT_COVERAGE"
 )
@@ -77,12 +81,21 @@ NEUTRAL = re.compile(
 looked at by themselves."""
 
 
-def baseline() -> Baseline | None:
-    """Return the baseline for processors of this kind, if there is one."""
-    return BASELINES.get(llvm.get_process_triple().split("-")[0])
+def baselines() -> tuple[Baseline, ...]:
+    """Return the baselines for processors of this kind, the best first."""
+    return BASELINES.get(llvm.get_process_triple().split("-")[0], ())
 
 
-def target() -> str:
+def fits(baseline: Baseline) -> bool:
+    """Return whether this processor has all that a baseline needs."""
+    try:
+        features = llvm.get_host_cpu_features()
+    except RuntimeError:  # nothing is known of it
+        return False
+    return all(features.get(name) for name in baseline.features)
+
+
+def target(baseline: Baseline) -> str:
     """Return a digest of all that machine code depends on, except for the kernels themselves."""
     settings = {
         name: repr(value)
@@ -90,7 +103,7 @@ def target() -> str:
         if name.isupper() and not NEUTRAL.match(name)
     }
     about = (
-        *(LAYOUT, baseline(), llvm.get_process_triple()),
+        *(LAYOUT, baseline, llvm.get_process_triple()),
         *(sys.implementation.cache_tag, getattr(sys, "abiflags", "")),
         *(numba.__version__, llvmlite.__version__, llvm.llvm_version_info),
         *(np.__version__.split(".")[0], settings),
@@ -101,19 +114,17 @@ def target() -> str:
 @cache
 def folder() -> Path | None:
     """Return the folder of code that this process may use; None if there is none."""
-    place = FOLDER / target()
-    fitting = baseline()
-    try:
-        if fitting is None or not FOLDER.is_dir() or place.stat().st_mode & 0o002:
-            return None  # what everybody may write to, nobody should execute
-        # someone who asks for code for a certain processor is to have it
-        settings = vars(numba.config)
-        if settings["CPU_NAME"] is not None or settings["CPU_FEATURES"] is not None:
-            return None
-        features = llvm.get_host_cpu_features()
-    except (OSError, RuntimeError):  # not built, or not for these versions; nothing is known
+    settings = vars(numba.config)
+    # someone who asks for code for a certain processor is to have it
+    if settings["CPU_NAME"] is not None or settings["CPU_FEATURES"] is not None:
         return None
-    return place if all(features.get(name) for name in fitting.features) else None
+    for baseline in baselines() if FOLDER.is_dir() else ():
+        place = FOLDER / target(baseline)
+        with suppress(OSError):  # not built, or not for these versions
+            # what everybody may write to, nobody should execute
+            if not place.stat().st_mode & 0o002 and fits(baseline):
+                return place
+    return None
 
 
 def load(kernel: str, fingerprint: str, signature: Any, context: Any) -> Any:
@@ -168,13 +179,13 @@ def _no_bitcode() -> bytes:
     return code
 
 
-def save(place: Path, kernel: str, fingerprint: str, result: Any) -> Path:
+def save(place: Path, baseline: Baseline, kernel: str, fingerprint: str, result: Any) -> Path:
     """Write the code of a kernel, which must be for the baseline, and return its file."""
-    wanted, codegen = baseline(), result.library.codegen
-    if wanted is None or codegen.magic_tuple()[1:] != (wanted.cpu, ""):
-        raise RuntimeError(f"{kernel} is not compiled for the baseline: {codegen.magic_tuple()}")
-    if foreign := re.search(wanted.beyond, result.library.get_asm_str()):
-        raise RuntimeError(f"{kernel} uses {foreign[0]}, which {wanted.cpu} does not have")
+    made_for, beyond = result.library.codegen.magic_tuple()[1:], baseline.beyond
+    if made_for != (baseline.cpu, ""):
+        raise RuntimeError(f"{kernel} is compiled for {made_for}, not for {baseline.cpu}")
+    if beyond and (foreign := re.search(beyond, result.library.get_asm_str())):
+        raise RuntimeError(f"{kernel} uses {foreign[0]}, which {baseline.cpu} does not have")
     name = entry_name(kernel, fingerprint, result.signature.args)
     (library, _, (code, bitcode)), *rest = result._reduce()
     rest[5] = ""  # the annotated source, for people who debug
@@ -182,7 +193,7 @@ def save(place: Path, kernel: str, fingerprint: str, result: Any) -> Path:
     defined = (*module.functions, *module.global_variables)
     symbols = tuple(one.name for one in defined if not one.is_declaration)
     data = dumps(tuple(Code(library, code, symbols, zlib.compress(bitcode, 9), tuple(rest))))
-    path = place / target() / name
+    path = place / target(baseline) / name
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{name}.{os.getpid()}")
     aside.write_bytes(_seal(path.parent.name, name, data) + data)

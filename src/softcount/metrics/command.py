@@ -9,9 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from softcount.cli.frame import StatusLine, if_given, try_all, write_page
+from softcount.cli.frame import if_given, try_all, write_page
 from softcount.cli.options import HtmlFile, Model, Output, TextFile
 from softcount.cli.reading import read_points, read_texts
+from softcount.cli.status import StatusLine
 from softcount.cli.targets import PLAIN
 from softcount.mixture.command import MixtureOptions
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from softcount.cli.frame import Command, StatusLine, make_group
+from softcount.cli.frame import Command, make_group
 from softcount.cli.options import Argument, Input, Output, WordOptions
 from softcount.cli.reading import (
     name_source,
@@ -21,6 +21,7 @@ from softcount.cli.reading import (
     read_lines,
     read_stop_words,
 )
+from softcount.cli.status import StatusLine
 from softcount.cli.targets import NEW_FOLDER, PLAIN
 from softcount.core.errors import DataError, brief
 
