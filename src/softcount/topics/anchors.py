@@ -29,6 +29,7 @@ from softcount.kernels.threads import single_threaded
 from softcount.text.bags import Bags
 
 _DOCUMENTS = 4096  # documents per block
+_WORDS = 1 << 16  # words per block of rows
 _SPARE = 20  # oversampling: directions beyond twice the number of topics
 _ITERATIONS = 4  # of subspace iteration
 _UNCAPPED = 2  # iterations before leverages are capped: until then directions are rough
@@ -59,8 +60,8 @@ def anchor_topics(parts: Sequence[HasBags], n_topics: int, rng: np.random.Genera
     corner are the mean of the corpus frequencies and those of a random document.
 
     The parts are read five times, six if topics are missing, one at a time, so they can be the
-    shards of an archive. Memory: one part, and at most five blocks of V × (2K + 20) numbers,
-    40 V (2K + 20) bytes. The division into parts changes the result by rounding error only, unless
+    shards of an archive. Memory: one part, and at most four blocks of V × (2K + 20) numbers,
+    32 V (2K + 20) bytes. The division into parts changes the result by rounding error only, unless
     two words tie.
 
     >>> from softcount.topics.data import TopicDocuments
@@ -203,14 +204,18 @@ def _embed_words(
     block[used] = rng.normal(size=(len(used), width))
     values = np.zeros(0)
     for iteration in range(_ITERATIONS):
-        block = scale[:, None] * np.linalg.qr(block)[0]
+        block = np.linalg.qr(block)[0]
+        block *= scale[:, None]
         strong = values[: n_topics if iteration >= _UNCAPPED else 0]
         marginals, product = _cooccurrence_times(block, parts, counts, strong, n_topics)
         inner = block.T @ product
         values, vectors = np.linalg.eigh((inner + inner.T) / 2)
         values, product = values[::-1], product @ vectors[:, ::-1]
         if iteration < _ITERATIONS - 1:
-            block = scale[:, None] * product
+            product *= scale[:, None]
+            block = product
+            del product  # blocks are the largest arrays of a fit to a wide vocabulary
+    del block
     n_strong = int((values[:n_topics] > _RANK * max(values[0], 1e-12)).sum())
     rows = product[:, :n_strong].copy()  # a copy, so that the rest can be freed
     seen = (marginals > 0.0)[:, None]
@@ -244,7 +249,9 @@ def _cooccurrence_times(
         diagonal += documents.same.T @ per_pair
         projected *= per_pair[:, None]
         product += documents.counts.T @ projected
-    product -= diagonal[:, None] * block
+    for first in range(0, len(block), _WORDS):
+        some = slice(first, first + _WORDS)
+        product[some] -= diagonal[some, None] * block[some]
     total = marginals.sum()
     product /= total
     return marginals / total, product
