@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import ClassVar, Self
 
-SILENCE = 0.7
+SILENCE = 0.5
 """Seconds without a word after which a terminal shows what is going on."""
 TICK = 0.1
 """Seconds between two looks."""
