@@ -67,6 +67,7 @@ READ = {
     "corpus info": {"corpus"},
     "resume": set(),
     "show": set(),
+    "warm-up": set(),
     "demo": set(),
 }
 """What is known to be read. Whatever is new among options must be put here, or be marked."""

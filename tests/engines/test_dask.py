@@ -274,14 +274,14 @@ def test_workers_may_be_killed_at_any_moment(
 
 
 @posix
+@pytest.mark.filterwarnings("ignore::softcount.engines.cluster.WaitingWarning")
 def test_states_survive_all_workers(engine: Dask, client: Any):
     with engine.open(VALUES) as session:
         session.expect(work.keep_row, {}, EStep())
         states = bits(dict(session.states()))
         for pid in client.run(os.getpid).values():
             os.kill(pid, signal.SIGKILL)
-        with pytest.warns(WaitingWarning, match="up to 300 seconds"):
-            session.expect(work.keep_row, {}, EStep(score_only=True))
+        session.expect(work.keep_row, {}, EStep(score_only=True))
         assert bits(dict(session.states())) == states
         with Local(1).open(VALUES) as here:
             here.restore(session.states())
@@ -326,9 +326,10 @@ def test_everything_may_go_and_come_back(programs: Programs, tmp_path: Path):
 
 def test_no_workers_is_an_error_in_the_end(programs: Programs, tmp_path: Path):
     programs.start_scheduler()
-    engine = Dask(programs.address, folder=tmp_path, patience=0.5)
+    engine = Dask(programs.address, folder=tmp_path, patience=2)
     with (
         engine.open(VALUES) as session,
+        pytest.warns(WaitingWarning, match="up to 2 seconds"),
         pytest.raises(SoftcountError, match=f"{programs.port} has had no workers"),
     ):
         session.expect(work.weigh, {}, EStep())

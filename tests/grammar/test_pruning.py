@@ -20,6 +20,7 @@ from softcount.grammar.kernels.rules import (
 )
 from softcount.grammar.rule_based import (
     RuleInference,
+    add_pruning_losses,
     make_coarse_grammar,
     measure_pruning_loss,
     project,
@@ -185,12 +186,27 @@ def test_a_sentence_that_pruning_loses_is_done_again():
     assert (found.log_p[possible] > -np.inf).all()
 
 
+def lose_by_pruning(case):
+    inference = (case.infer(viterbi, prune=HIGH) for viterbi in (False, True))
+    return add_pruning_losses([measure_pruning_loss(*inference)])
+
+
+def test_losses_of_parts_are_those_of_the_whole():
+    case = random_case(random_rules(5), 5, 30, 7)
+    halves = case.sentences[:11], case.sentences[11:]
+    parts = [
+        measure_pruning_loss(*(one.infer(viterbi, prune=HIGH) for viterbi in (False, True)))
+        for one in (RuleCase(case.rules, half) for half in halves)
+    ]
+    assert add_pruning_losses(parts) == pytest.approx(lose_by_pruning(case))
+
+
 def test_pruning_loss():
     case = random_case(random_rules(5), 5, 30, 7)
     case.sentences += [[], ["?"]]
     full, less = case.expected(), case.expected(prune=HIGH)
     best, found = case.trace(viterbi=True), case.trace(viterbi=True, prune=HIGH)
-    loss = measure_pruning_loss(*(case.infer(viterbi, prune=HIGH) for viterbi in (False, True)))
+    loss = lose_by_pruning(case)
     gaps = [a - b for a, b in zip(full.log_p, less.log_p, strict=True) if a > -np.inf]
     assert loss.sentences == len(gaps) - 1  # but for the empty one
     assert loss.worst == pytest.approx(max(gaps))
@@ -205,7 +221,7 @@ def test_pruning_loss():
 
 def test_nothing_to_lose():
     case = RuleCase(parse_rules("S -> 'a'"), [])
-    loss = measure_pruning_loss(*(case.infer(viterbi, prune=HIGH) for viterbi in (False, True)))
+    loss = lose_by_pruning(case)
     assert loss == (0, 0.0, 0, 0.0, 0.0, 0)
 
 

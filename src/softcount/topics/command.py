@@ -678,7 +678,7 @@ class Similar(Command):
                 if documents is not None and documents.archive is None:
                     hits[-1]["text"] = documents.texts[d]
                 elif documents is not None:
-                    hits[-1] |= {"line": documents.places[d] + 1, "name": documents.name(d)}
+                    hits[-1] |= {"line": int(documents.places[d]) + 1, "name": documents.name(d)}
             if not hits and text.strip():
                 name = f"query {number}" if from_stdin else "the query"
                 typer.echo(f"softcount: {name} has no word that the model knows", err=True)
