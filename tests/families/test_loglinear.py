@@ -77,6 +77,42 @@ def test_a_few_steps_never_lower_the_objective(seed, max_steps, size):
         params = new
 
 
+@settings(max_examples=25)
+@given(st.integers(0, 99), st.sampled_from([0.0, 1.0]), st.sampled_from([1e-3, 1.0, 1e6]))
+def test_a_gradient_step_follows_the_gradient_and_climbs(seed, l2, size):
+    matrix, counts = features(seed), size * rng(seed).exponential(size=9)
+    family = LogLinear(INDPTR, matrix, l2=l2, m_step="gradient")
+    old = family.random(rng(seed))
+    new = family.maximise(counts, old, rng())
+    start, end = family.weights(old), family.weights(new)
+    before, after = (objective(family, matrix, counts, w) for w in (start, end))
+    assert after >= before
+    uphill = optimize.approx_fprime(start, lambda w: objective(family, matrix, counts, w), 1e-7)
+    moved = end - start
+    steep, far = np.linalg.norm(uphill), np.linalg.norm(moved)
+    if steep > 1e-3 * size and far > 0.0:  # else the differences are mostly rounding
+        assert moved @ uphill == pytest.approx(steep * far, rel=1e-3)
+
+
+@pytest.mark.parametrize(("m_step", "calls"), [("gradient", 2000), ("converged", 1)])
+def test_both_ways_reach_the_top(m_step, calls):
+    matrix, counts = features(1), rng(1).exponential(size=9)
+    family = LogLinear(INDPTR, matrix, l2=0.3, m_step=m_step)
+    params = family.uniform()
+    for _ in range(calls):
+        params = family.maximise(counts, params, rng())
+    best = optimize.minimize(
+        lambda w: -objective(family, matrix, counts, w), np.zeros(4), method="BFGS"
+    )
+    found = objective(family, matrix, counts, family.weights(params))
+    assert found == pytest.approx(-best.fun, abs=1e-6)
+
+
+def test_an_unknown_m_step():
+    with pytest.raises(LearnerError, match="m_step is 'newton'"):
+        LogLinear(INDPTR, features(), m_step="newton")
+
+
 def test_the_gradient_is_that_of_finite_differences():
     matrix, counts, weights = features(3), rng(3).exponential(size=9), rng(4).normal(size=4)
     family = LogLinear(INDPTR, matrix, l2=0.3)

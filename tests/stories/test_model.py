@@ -180,6 +180,21 @@ def test_smoothing_is_a_prior_by_another_name():
         sc.StoryModel(COINS, prior=0.5).fit(TOSSES)
 
 
+@pytest.mark.parametrize("m_step", ["gradient", "converged"])
+def test_m_steps_of_log_linear_tables(m_step):
+    kind = sc.table("kind")
+    spell = sc.table("spell", features=lambda k, w: [(k, w[-1])], l2=0.1, m_step=m_step)
+
+    @sc.story
+    def words(line):
+        for k in "AB":
+            yield kind[k], *(spell[k, w] for w in line)
+
+    model = sc.StoryModel(words, max_iter=20).fit([["as", "bs"], ["at", "bt"], ["as", "cs"]])
+    assert (np.diff(model.trace_.objective) >= -1e-12).all()
+    assert model.core_.families["spell"].m_step == m_step
+
+
 def test_log_linear_tables_learn_from_features():
     words = ["walk", "walked", "walks", "talk", "talked", "talks"]
 

@@ -25,6 +25,7 @@ from softcount.core.types import (
 from softcount.families import Categorical, Gaussian, LogLinear
 from softcount.families.base import Family
 from softcount.families.gaussian import FullCovariance
+from softcount.families.loglinear import MStep
 from softcount.families.rows import log_softmax
 from softcount.hmm.data import SentenceShard
 from softcount.hmm.kernels.packs import pad
@@ -224,15 +225,18 @@ class FeatureEmission(WordEmission):
     have the same formula, by their features.
     """
 
-    def __init__(self, features: WordFeatures, n_states: int, n_words: int, l2: float) -> None:
+    def __init__(
+        self, features: WordFeatures, n_states: int, n_words: int, l2: float, m_step: MStep
+    ) -> None:
         self.features = features
         design = kron(identity(n_states, format="csr"), features.of_words, format="csr")
         indptr = np.arange(n_states + 1) * n_words
-        super().__init__(LogLinear(indptr, design, l2), (n_states, n_words))
+        super().__init__(LogLinear(indptr, design, l2, m_step=m_step), (n_states, n_words))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return what it is made of: the family has the features of each state by themselves."""
-        made_of = (self.features, *self.shape, cast(LogLinear, self.family).l2)
+        family = cast(LogLinear, self.family)
+        made_of = (self.features, *self.shape, family.l2, family.m_step)
         return type(self), made_of, {"unseen": self.unseen}
 
     def likelihoods(

@@ -25,6 +25,7 @@ from softcount.core.types import Array, EStep, FloatArray, IntArray
 from softcount.core.warnings import warn_of_impossible
 from softcount.families import Gaussian
 from softcount.families.gaussian import NIW
+from softcount.families.loglinear import MStep
 from softcount.hmm import forward_backward, starts
 from softcount.hmm.core import (
     TRANSITIONS,
@@ -345,6 +346,8 @@ class HMM(store.SaveableTables, HMMParameters, MarkovModel):
                       words seen once. "features": log-linear in the form of the word (suffixes,
                       case, digits), which covers unseen words too
     ``l2``            L2 penalty on the feature weights
+    ``m_step``        how they are fitted in each M-step: "lbfgs", ten steps of L-BFGS; "gradient",
+                      one step up the gradient; "converged", L-BFGS to the top
     ``lowercase``     whether to lower-case all words
     ``dtype``         precision of E-steps; "float32" is less exact and takes half the time
     ``init``          "random"; "spectral": from moments of neighbouring words (order 1); or some or
@@ -393,7 +396,7 @@ class HMM(store.SaveableTables, HMMParameters, MarkovModel):
         if self.emissions == "features":
             constraints.check_unconstrained(EMISSIONS, "weights of features")
             features = WordFeatures(self._vocabulary.words, self._frequencies)
-            emission = FeatureEmission(features, k, v, self.l2)
+            emission = FeatureEmission(features, k, v, self.l2, cast(MStep, self.m_step))
         else:
             table = constraints.make_family(EMISSIONS, (k, v), emissions + maximises)
             emission = WordEmission(table, (k, v))

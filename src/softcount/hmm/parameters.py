@@ -88,6 +88,14 @@ class HMMParameters(MarkovParameters):
         Number(hint="0.1 is usual"),
         Doc("L2 penalty on the feature weights."),
     ] = 0.1
+    m_step: Annotated[
+        str,
+        OneOf("lbfgs", "gradient", "converged"),
+        Doc(
+            "How feature weights are fitted in each M-step: lbfgs, ten steps; gradient, a single "
+            "step up the gradient; converged, L-BFGS to the top."
+        ),
+    ] = "lbfgs"
     lowercase: Annotated[bool, Doc("Whether to lower-case all words.")] = False
 
 

@@ -20,13 +20,16 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, replace
 from functools import wraps
 from itertools import chain, count, islice
-from typing import Any, ClassVar, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
 from softcount.core.errors import StoryError, brief
 from softcount.core.types import IntArray
 from softcount.kernels.threads import hold_across
+
+if TYPE_CHECKING:
+    from softcount.families.loglinear import MStep
 
 MAX_ALTERNATIVES = 50_000_000
 _LOCK = threading.RLock()  # the current trace is a global of this module, `tracing`
@@ -284,14 +287,23 @@ class StoryTable:
     """A table of probabilities that stories refer to: ``table[condition…, outcome]``."""
 
     def __init__(
-        self, name: str, outcomes: tuple[Hashable, ...] | None, features: Features | None, l2: float
+        self,
+        name: str,
+        outcomes: tuple[Hashable, ...] | None,
+        features: Features | None,
+        l2: float,
+        m_step: MStep,
     ) -> None:
         self.name, self.outcomes = name, outcomes
-        self.features, self.l2 = features, l2
+        self.features, self.l2, self.m_step = features, l2, m_step
         self._recorded: dict[Any, int] = {}
 
     def __repr__(self) -> str:
         return f"table({self.name!r})"
+
+    @property
+    def _declared(self) -> tuple[Any, ...]:
+        return self.outcomes, self.features, self.l2, self.m_step
 
     def __getitem__(self, key: Any) -> int | TableEntry:
         trust.given = True
@@ -316,8 +328,7 @@ class StoryTable:
         if not self._recorded:
             tracing.memories.append(self._recorded)
             other = tracing.tables.setdefault(self.name, self)
-            ours, theirs = (self.outcomes, self.features), (other.outcomes, other.features)
-            if ours != theirs or self.l2 != other.l2:  # equal declarations are one table
+            if self._declared != other._declared:  # equal declarations are one table
                 raise StoryError(
                     f"two different tables are called {self.name!r}", "give each table its own name"
                 )
@@ -400,6 +411,7 @@ def table(
     *,
     features: Features | None = None,
     l2: float = 1.0,
+    m_step: MStep = "lbfgs",
 ) -> StoryTable:
     """Declare a table of probabilities, learned under this name.
 
@@ -408,13 +420,15 @@ def table(
     smoothed row then also gives probability to outcomes that never occurred. With ``features`` (a
     function of the key's parts that returns feature names, or a mapping from names to values) the
     rows are log-linear: P(x | c) ∝ exp(w · features(c, x)), with the penalty ``l2 / 2 · ‖w‖²``.
+    ``m_step`` says how far an M-step climbs: "lbfgs", ten steps of L-BFGS; "gradient", one step up
+    the gradient (generalised EM as in textbooks); "converged", to the top.
 
     >>> flip = table("flip")
     >>> flip["A", "H"]
     flip[A, H]
     """
     declared = None if outcomes is None else tuple(dict.fromkeys(outcomes))
-    return StoryTable(name, declared, features, l2)
+    return StoryTable(name, declared, features, l2, m_step)
 
 
 def story(function: Callable[..., Iterator[Any]]) -> Callable[..., Any]:
