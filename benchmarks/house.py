@@ -2,9 +2,10 @@
 
     python benchmarks/house.py [CHECKOUT] [--json]
 
-Files and lines of code (without docstrings, comments and blanks), modules with one importer, raise
-statements, uses of ``Any``, class names that stand for two things, public names at the top; and the
-files and functions of the package that are met on three journeys: a command, a fit, and a story.
+Files and lines of code (without docstrings, comments and blanks), and what these lines are;
+functions, modules with one importer, raise statements, uses of ``Any``, class names that stand for
+two things, public names at the top; and the files and functions of the package that are met on
+three journeys: a command, a fit, and a story.
 
 A package loads what its stub (``__init__.pyi``) lists when it is first used, so the stub counts as
 an importer. Rooms, which every package has under the same names, mostly have one importer, and are
@@ -29,6 +30,9 @@ ROOMS = {
     *("estimators", "core", "kernels", "data", "starts"),
     *("gibbs", "metrics", "report", "command", "parameters"),
 }
+
+COMPILED = {"njit", "inline", "lean", "merged", "part", "_njit", "vectorised"}
+"""Decorators of compiled loops."""
 
 JOURNEYS = {
     "softcount align pairs.txt": """
@@ -93,17 +97,51 @@ def walk(checkout: Path, journey: str) -> tuple[int, int]:
     return int(files), int(functions)
 
 
-def lines_of_code(text: str, tree: ast.Module) -> int:
+def lines_of_code(text: str, tree: ast.Module) -> set[int]:
     """Lines that are neither blank, nor comments, nor strings that stand by themselves."""
     prose: set[int] = set()
     for node in ast.walk(tree):
         value = node.value if isinstance(node, ast.Expr) else None
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
             prose.update(range(value.lineno, (value.end_lineno or value.lineno) + 1))
-    return sum(
-        bool(line.strip()) and not line.strip().startswith("#") and number not in prose
+    return {
+        number
         for number, line in enumerate(text.splitlines(), 1)
-    )
+        if line.strip() and not line.strip().startswith("#") and number not in prose
+    }
+
+
+def _is_compiled(node: ast.AST) -> bool:
+    """Whether a function is a compiled loop, by its decorator."""
+    decorators = getattr(node, "decorator_list", ())
+    names = (each.func if isinstance(each, ast.Call) else each for each in decorators)
+    return any(isinstance(name, ast.Name) and name.id in COMPILED for name in names)
+
+
+def kinds_of_lines(tree: ast.Module, code: set[int]) -> Counter[str]:
+    """How many lines of code are compiled loops, imports, signatures, errors and declarations."""
+    left, found = set(code), Counter[str]()  # what is compiled counts as nothing else
+
+    def take(kind: str, first: int, last: int | None) -> None:
+        lines = left.intersection(range(first, (last or first) + 1))
+        found[kind] += len(lines)
+        left.difference_update(lines)
+
+    nodes = list(ast.walk(tree))
+    for node in filter(_is_compiled, nodes):
+        take("compiled loops", node.lineno, node.end_lineno)
+    for node in nodes:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            take("imports", node.lineno, node.end_lineno)
+        elif isinstance(node, ast.Raise):
+            take("raise statements", node.lineno, node.end_lineno)
+        elif isinstance(node, ast.FunctionDef):
+            take("signatures", node.lineno, max(node.lineno, node.body[0].lineno - 1))
+        elif isinstance(node, ast.ClassDef):
+            for field in node.body:
+                if isinstance(field, ast.AnnAssign):
+                    take("declared fields, options and parameters", field.lineno, field.end_lineno)
+    return found
 
 
 def _name(path: Path, root: Path) -> str:
@@ -127,7 +165,8 @@ def measure(checkout: Path) -> dict[str, int]:
     root = checkout / "src"
     modules = {_name(path, root): path for path in root.rglob("*.py")}
     figures: Counter[str] = Counter({"files": len(modules)})
-    importers, classes = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
+    kinds: Counter[str] = Counter()
+    importers, by_modules, classes = (defaultdict[str, set[str]](set) for _ in range(3))
     for path in [*modules.values(), *root.rglob("*.pyi")]:
         module = _name(path, root)
         text = path.read_text(encoding="utf-8")
@@ -135,18 +174,26 @@ def measure(checkout: Path) -> dict[str, int]:
         for name in _imports(tree):
             if name in modules and name != module:
                 importers[name].add(module)
+                if path.suffix == ".py":
+                    by_modules[name].add(module)
         if path.suffix == ".pyi":
             continue
         code = lines_of_code(text, tree)
-        figures["lines of code"] += code
-        figures["lines of docstrings and comments"] += (
-            sum(bool(line.strip()) for line in text.splitlines()) - code
-        )
+        figures["lines of code"] += len(code)
+        kinds.update(kinds_of_lines(tree, code))
+        figures["lines of docstrings and comments"] += sum(
+            bool(line.strip()) for line in text.splitlines()
+        ) - len(code)
         for node in ast.walk(tree):
+            figures["functions and methods"] += isinstance(node, ast.FunctionDef)
             figures["raises"] += isinstance(node, ast.Raise)
             figures["Any"] += isinstance(node, ast.Name) and node.id == "Any"
             if isinstance(node, ast.ClassDef):
                 classes[node.name].add(module)
+    figures.update({f"… {kind}": n for kind, n in kinds.most_common()})
+    figures["modules with one importer, stubs not counted"] = sum(
+        len(by_modules[name]) == 1 for name in modules
+    )
     single = [name for name in modules if len(importers[name]) == 1]
     figures["modules with one importer"] = len(single)
     figures["modules with one importer, rooms apart"] = sum(
@@ -173,7 +220,7 @@ def main() -> None:
         print(json.dumps(figures, indent=1))
         return
     for name, value in figures.items():
-        print(f"{name:45} {value:8,}")
+        print(f"{name:50} {value:8,}")
 
 
 if __name__ == "__main__":

@@ -170,7 +170,7 @@ def chain_of(case: Case, weights: np.ndarray, p0: float) -> oracle.Chain:
 
 def all_listed(
     kind: str, case: Case, corpus: BitextCorpus, params: Mapping[str, np.ndarray]
-) -> dict[int, oracle.Listed]:
+) -> dict[int, oracle.AllAlignments]:
     """All alignments of every pair that has two sides, by the pair's number."""
     t = dict(zip(word_pairs(corpus), params["translation"].tolist(), strict=True))
     places = places_of(kind, case, params)

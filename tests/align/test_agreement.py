@@ -25,7 +25,7 @@ from tests.align.cases import (
     word_pairs,
 )
 from tests.align.small import PAIRS, assert_same, tables
-from tests.oracles.alignments import Listed
+from tests.oracles.alignments import AllAlignments
 
 EXACT = 1e-10
 
@@ -42,21 +42,21 @@ class Bench:
         self.corpora = tuple(side.corpus() for side in self.sides)
         cores = [core_of(kind, c, s) for c, s in zip(self.corpora, self.sides, strict=True)]
         each = [random_params(core, side) for core, side in zip(cores, self.sides, strict=True)]
-        self.truth: list[dict[int, Listed]] = [
+        self.truth: list[dict[int, AllAlignments]] = [
             all_listed(kind, side, corpus, params)
             for side, corpus, params in zip(self.sides, self.corpora, each, strict=True)
         ]
         self.core = AgreementCore("both", cores[0], cores[1], agree)
         self.params = {
-            way + name: table
-            for way, params in zip(("forward.", "backward."), each, strict=True)
+            direction + name: table
+            for direction, params in zip(("forward.", "backward."), each, strict=True)
             for name, table in params.items()
         }
         (self.shard,) = BidirectionalCorpus(*self.corpora).shards()
 
     @property
     def impossible(self) -> bool:
-        return any(ways.log_p == -np.inf for side in self.truth for ways in side.values())
+        return any(listed.log_p == -np.inf for side in self.truth for listed in side.values())
 
     def products(self) -> list[Counter[Any]]:
         """Expected uses of words: p · q of each link, and what is left for the empty word."""
@@ -85,10 +85,10 @@ def test_counts_are_products(kind: str, case: Case) -> None:
             bench.core.expect(bench.params, bench.shard, EStep())
         return
     stats = bench.core.expect(bench.params, bench.shard, EStep())
-    ways = ("forward.", "backward.")
-    for way, corpus, words in zip(ways, bench.corpora, bench.products(), strict=True):
+    directions = ("forward.", "backward.")
+    for direction, corpus, words in zip(directions, bench.corpora, bench.products(), strict=True):
         expected = [words[pair] for pair in word_pairs(corpus)]
-        found = np.asarray(stats.counts[way + "translation"])
+        found = np.asarray(stats.counts[direction + "translation"])
         np.testing.assert_allclose(found, expected, 0, EXACT)
     total = sum(listed.log_p for side in bench.truth for listed in side.values())
     assert stats.log_likelihood == pytest.approx(total, abs=EXACT)
@@ -107,12 +107,12 @@ def test_side_by_side_counts_are_each_ones_own(kind: str, case: Case) -> None:
     if bench.impossible:
         return
     stats = bench.core.expect(bench.params, bench.shard, EStep())
-    ways = ("forward.", "backward.")
-    for way, corpus, truth in zip(ways, bench.corpora, bench.truth, strict=True):
+    directions = ("forward.", "backward.")
+    for direction, corpus, truth in zip(directions, bench.corpora, bench.truth, strict=True):
         words: Counter[Any] = Counter()
         for listed in truth.values():
             words.update(listed.counts()[0])
-        found = np.asarray(stats.counts[way + "translation"])
+        found = np.asarray(stats.counts[direction + "translation"])
         np.testing.assert_allclose(found, [words[p] for p in word_pairs(corpus)], 0, EXACT)
 
 
@@ -168,8 +168,8 @@ def test_rare_words_collect_less() -> None:
 def test_directions_are_the_same_when_the_pairs_are_turned() -> None:
     there = sc.Aligner().fit(PAIRS)
     back = sc.Aligner().fit([(target, source) for source, target in PAIRS])
-    turned = [sorted((j, i) for i, j in links) for links in back.align()]
-    assert there.align() == turned
+    links_reversed = [sorted((j, i) for i, j in links) for links in back.align()]
+    assert there.align() == links_reversed
     for ours, theirs in zip(there.posteriors(), back.posteriors(), strict=True):
         np.testing.assert_allclose(ours, theirs.T, atol=1e-9)
     np.testing.assert_allclose(

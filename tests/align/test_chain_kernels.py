@@ -128,10 +128,10 @@ def test_the_recursion_is_what_a_list_says() -> None:
     words = dict(zip(word_pairs(corpus), params["translation"].tolist(), strict=True))
     chain = chain_of(case, params["jumps"], case.p_null)
     (es, fs) = case.data[0]
-    ways = listed(es, fs, words, chain, True)
+    truth = listed(es, fs, words, chain, True)
     found = recursion(np.array([[words[e, f] for f in fs] for e in [*es, None]]), chain)
-    assert found.log_p == pytest.approx(ways.log_p, abs=1e-12)
-    assert found.best == pytest.approx(ways.best, abs=1e-12)
-    np.testing.assert_allclose(found.posterior, ways.posterior(), atol=1e-12)
-    places: Events = ways.counts()[1]
+    assert found.log_p == pytest.approx(truth.log_p, abs=1e-12)
+    assert found.best == pytest.approx(truth.best, abs=1e-12)
+    np.testing.assert_allclose(found.posterior, truth.posterior(), atol=1e-12)
+    places: Events = truth.counts()[1]
     assert {key: pytest.approx(n, abs=1e-12) for key, n in places.items()} == found.places

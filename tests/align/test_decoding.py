@@ -145,8 +145,8 @@ def test_methods_are_those_of_symmetrise(name: str, own: bool) -> None:
     forward, backward = model.align(text, method="forward"), model.align(text, method="backward")
     if own:
         assert forward == model.forward_.align()
-        turned = [sorted((i, j) for j, i in links) for links in model.backward_.align()]
-        assert backward == turned
+        links_reversed = [sorted((i, j) for j, i in links) for links in model.backward_.align()]
+        assert backward == links_reversed
     else:
         assert forward == model.forward_.align(AWKWARD)
         flipped = model.backward_.align([(target, source) for source, target in AWKWARD])

@@ -374,9 +374,9 @@ def test_memory_does_not_grow_with_the_words(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     n, length = 20_000, 50
     from softcount.text.bitext import COLUMNS
-    from softcount.text.disk import Column, CorpusFolder, new_corpus
+    from softcount.text.disk import CorpusFolder, StoredColumn, new_corpus
 
-    columns = {name: Column("<i4") for name in COLUMNS}
+    columns = {name: StoredColumn("<i4") for name in COLUMNS}
     with new_corpus(tmp_path / "corpus", "pairs", columns) as writer:
         rows = {name: rng.integers(0, 200, n * length) for name in COLUMNS[::2]}
         lengths = {name: np.full(n, length) for name in COLUMNS[1::2]}

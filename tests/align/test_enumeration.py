@@ -26,7 +26,7 @@ from tests.align.cases import (
     shapes,
     word_pairs,
 )
-from tests.oracles.alignments import Events, Listed
+from tests.oracles.alignments import AllAlignments, Events
 
 EXACT = 1e-10
 FAMILY = {"model 2": "places", "diagonal": "places", "chain": "jumps"}
@@ -42,11 +42,11 @@ class Bench:
         self.corpus: BitextCorpus = case.corpus()
         self.core = core_of(kind, self.corpus, case)
         self.params = random_params(self.core, case)
-        self.truth: dict[int, Listed] = all_listed(kind, case, self.corpus, self.params)
+        self.truth: dict[int, AllAlignments] = all_listed(kind, case, self.corpus, self.params)
 
     @property
     def impossible(self) -> list[int]:
-        return [n for n, ways in self.truth.items() if ways.log_p == -np.inf]
+        return [n for n, listed in self.truth.items() if listed.log_p == -np.inf]
 
     def expect(self, **how: Any) -> Any:
         return self.core.expect(self.params, self.corpus.everything, EStep(**how))
@@ -108,12 +108,12 @@ def test_soft_counts(kind: str, case: Case) -> None:
     if bench.refused():
         return
     stats = bench.expect()
-    total = sum(ways.log_p for ways in bench.truth.values())
+    total = sum(listed.log_p for listed in bench.truth.values())
     assert stats.log_likelihood == pytest.approx(total, abs=EXACT)
     assert stats.score == pytest.approx(total, abs=EXACT)
     assert stats.items == len(bench.truth)
-    assert stats.tokens == sum(ways.m for ways in bench.truth.values())
-    bench.check_counts(stats.counts, *added([ways.counts() for ways in bench.truth.values()]))
+    assert stats.tokens == sum(listed.m for listed in bench.truth.values())
+    bench.check_counts(stats.counts, *added([listed.counts() for listed in bench.truth.values()]))
     score_only = bench.expect(score_only=True)
     assert score_only.log_likelihood == pytest.approx(total, abs=EXACT)
 
@@ -128,10 +128,10 @@ def test_tempered_counts(kind: str, case: Case) -> None:
             return
         stats = bench.expect(temper=beta)
         truth = bench.truth.values()
-        total = sum(ways.log_p for ways in truth)
+        total = sum(listed.log_p for listed in truth)
         assert stats.log_likelihood == pytest.approx(total, abs=EXACT)
-        assert stats.score == pytest.approx(sum(ways.score(beta) for ways in truth), abs=EXACT)
-        bench.check_counts(stats.counts, *added([ways.counts(beta) for ways in truth]))
+        assert stats.score == pytest.approx(sum(listed.score(beta) for listed in truth), abs=EXACT)
+        bench.check_counts(stats.counts, *added([listed.counts(beta) for listed in truth]))
 
 
 @every_model
@@ -143,8 +143,8 @@ def test_posteriors(kind: str, case: Case) -> None:
         return
     for beta in (1.0, 0.5):
         found = matrices(bench.core, bench.params, bench.corpus.everything, EStep(temper=beta))
-        for matrix, ways in zip(found, bench.truth.values(), strict=True):
-            np.testing.assert_allclose(matrix, ways.posterior(beta), 0, EXACT)
+        for matrix, listed in zip(found, bench.truth.values(), strict=True):
+            np.testing.assert_allclose(matrix, listed.posterior(beta), 0, EXACT)
 
 
 @every_model
@@ -159,16 +159,16 @@ def test_the_best_alignment(kind: str, case: Case) -> None:
     stats = bench.core.expect(bench.params, bench.corpus.everything, how)
     parts = []
     found = matrices(bench.core, bench.params, bench.corpus.everything, how)
-    for matrix, ways in zip(found, bench.truth.values(), strict=True):
+    for matrix, listed in zip(found, bench.truth.values(), strict=True):
         assert set(np.unique(matrix)) <= {0.0, 1.0}
         assert (matrix.sum(axis=0) == 1.0).all()
         chosen = [int(i) for i in matrix.argmax(axis=0)]
-        way = ways.way(tuple(None if i == ways.l else i for i in chosen))
-        assert way.log_p == pytest.approx(ways.best, abs=EXACT)
-        parts.append((way.words, way.places))
+        one = listed.find(tuple(None if i == listed.l else i for i in chosen))
+        assert one.log_p == pytest.approx(listed.best, abs=EXACT)
+        parts.append((one.words, one.places))
     truth = bench.truth.values()
-    assert stats.score == pytest.approx(sum(ways.best for ways in truth), abs=EXACT)
-    assert stats.log_likelihood == pytest.approx(sum(ways.log_p for ways in truth), abs=EXACT)
+    assert stats.score == pytest.approx(sum(listed.best for listed in truth), abs=EXACT)
+    assert stats.log_likelihood == pytest.approx(sum(listed.log_p for listed in truth), abs=EXACT)
     bench.check_counts(stats.counts, *added(parts))
 
 
@@ -184,13 +184,13 @@ def test_drawn_alignments_are_possible(kind: str, case: Case) -> None:
     stats = bench.core.expect(bench.params, bench.corpus.everything, how)
     parts = []
     found = matrices(bench.core, bench.params, bench.corpus.everything, how)
-    for matrix, ways in zip(found, bench.truth.values(), strict=True):
+    for matrix, listed in zip(found, bench.truth.values(), strict=True):
         assert (np.sort(matrix, axis=0)[-1] == 1.0).all()
         assert (matrix.sum(axis=0) == 1.0).all()
         chosen = [int(i) for i in matrix.argmax(axis=0)]
-        way = ways.way(tuple(None if i == ways.l else i for i in chosen))
-        assert way.log_p > -np.inf
-        parts.append((way.words, way.places))
+        one = listed.find(tuple(None if i == listed.l else i for i in chosen))
+        assert one.log_p > -np.inf
+        parts.append((one.words, one.places))
     bench.check_counts(stats.counts, *added(parts))
 
 
@@ -212,12 +212,12 @@ def test_draws_are_as_frequent_as_they_are_likely(kind: str, beta: float) -> Non
     many = FREQUENT._replace(data=[*FREQUENT.data] * copies).corpus()
     how = EStep(fill="sample", stream=1, temper=beta)
     found = matrices(bench.core, bench.params, many.everything, how)
-    for n, ways in bench.truth.items():
+    for n, listed in bench.truth.items():
         drawn = (matrix.argmax(axis=0).tolist() for matrix in found[n :: len(FREQUENT.data)])
-        seen = Counter(tuple(None if i == ways.l else i for i in places) for places in drawn)
-        expected = copies * np.array(ways.shares(beta))
+        seen = Counter(tuple(None if i == listed.l else i for i in places) for places in drawn)
+        expected = copies * np.array(listed.posteriors(beta))
         common = expected >= 5.0
-        off = (np.array([seen[way.a] for way in ways.ways]) - expected)[common]
+        off = (np.array([seen[one.a] for one in listed.alignments]) - expected)[common]
         chi2, freedom = float((off**2 / expected[common]).sum()), int(common.sum())
         assert chi2 < freedom + 5.0 * np.sqrt(2.0 * freedom)
         assert abs(off.sum()) < 5.0 * np.sqrt(expected[~common].sum() + 1.0)

@@ -176,7 +176,7 @@ def down(table: Any) -> Any:
     return table - 1
 
 
-def turned(table: Any) -> Any:
+def reverse(table: Any) -> Any:
     return table[::-1].copy()
 
 
@@ -204,8 +204,8 @@ OF_ARRAYS: dict[str, Damage] = {
     "fractions of words": array("lexicon.targets", fractions),
     "words before the first": array("lexicon.targets", down),
     "words beyond the last": array("lexicon.targets", lambda t: t + 1000),
-    "words in disorder": array("lexicon.targets", turned),
-    "rows in disorder": array("lexicon.indptr", turned),
+    "words in disorder": array("lexicon.targets", reverse),
+    "rows in disorder": array("lexicon.indptr", reverse),
     "rows that overlap": array(
         "lexicon.indptr", lambda t: np.sort(t)[[0, 2, 1, *range(3, len(t))]]
     ),

@@ -124,7 +124,7 @@ def test_the_stricter_last_step_may_find_other_links():
     assert wide - strict
 
 
-def turned(links):
+def reverse_links(links):
     return [(j, i) for i, j in links]
 
 
@@ -133,8 +133,8 @@ def turned(links):
 def test_directions_may_be_swapped(links):
     forward, backward = links
     for method in ("intersection", "union"):
-        swapped = symmetrise(turned(backward), turned(forward), method)
-        assert sorted(turned(swapped)) == symmetrise(forward, backward, method)
+        swapped = symmetrise(reverse_links(backward), reverse_links(forward), method)
+        assert sorted(reverse_links(swapped)) == symmetrise(forward, backward, method)
 
 
 def test_forward_links_come_first_in_the_last_step():
@@ -150,8 +150,8 @@ def test_the_order_of_visits_depends_on_the_side():
     for _ in range(300):
         forward = [(int(i), j) for j, i in enumerate(rng.integers(0, 4, 4))]
         backward = [(i, int(j)) for i, j in enumerate(rng.integers(0, 4, 4))]
-        swapped = symmetrise(turned(backward), turned(forward), "grow-diag")
-        differs += sorted(turned(swapped)) != symmetrise(forward, backward, "grow-diag")
+        swapped = symmetrise(reverse_links(backward), reverse_links(forward), "grow-diag")
+        differs += sorted(reverse_links(swapped)) != symmetrise(forward, backward, "grow-diag")
     assert 0 < differs < 100
 
 

@@ -18,7 +18,7 @@ import pytest
 import typer
 
 from softcount.cli.app import COMMANDS
-from softcount.cli.frame import Progress, list_options
+from softcount.cli.frame import FitProgress, list_options
 from softcount.cli.options import ENGINE_OPTIONS, EngineOptions, LearnerOptions
 from softcount.engines import Dask
 from softcount.engines.cluster import WaitingWarning
@@ -151,7 +151,7 @@ def test_warnings_are_shown_while_it_learns(here: Path, monkeypatch: pytest.Monk
 
 
 def test_the_status_line_shows_the_workers(capsys: pytest.CaptureFixture[str]) -> None:
-    progress = Progress(0)
+    progress = FitProgress(0)
     progress.wanted = True
     with progress:
         tell(3, 8, 2)

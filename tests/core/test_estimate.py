@@ -181,10 +181,10 @@ def test_commands_warn_before_they_begin(
 def test_the_progress_line_begins_with_it(
     texts: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from softcount.cli.frame import Progress
+    from softcount.cli.frame import FitProgress
 
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    progress = Progress(6)
+    progress = FitProgress(6)
     sc.MultinomialMixture(2).fit(COUNTS, on_step=progress)
     progress.end()
     said = capsys.readouterr().err

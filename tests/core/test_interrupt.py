@@ -328,9 +328,9 @@ COMMANDS = {
 def test_a_command_that_is_stopped_saves_and_answers(
     name: str, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    from softcount.cli.frame import Progress
+    from softcount.cli.frame import FitProgress
 
-    monkeypatch.setattr(Progress, "__call__", lambda self, state: press_at(2)(state))
+    monkeypatch.setattr(FitProgress, "__call__", lambda self, state: press_at(2)(state))
     saved = tmp_path / "saved"
     option = "--save"
     command = [*COMMANDS[name], "--max-iter", "100000", option, saved, texts]

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import softcount as sc
-from softcount.cli.frame import Progress
+from softcount.cli.frame import FitProgress
 from softcount.cli.reading import read_tags, read_text, shape, stream_text
 from softcount.core.errors import DataError, ImpossibleItem, StoreError
 from softcount.hmm import HMM
@@ -139,7 +139,7 @@ def test_an_impossible_sentence_is_called_by_its_line(text: Path, tmp_path: Path
     for word, place in (("cat", "text.txt:2"), ("zebra", "known.txt:2")):
         never = [w == word for w in lessons.join().sequences.words]
         with pytest.raises(ImpossibleItem, match=f"{place} has probability zero"):
-            Tag().fit(HMM(zero={"emissions": [never] * 2}), lessons, Progress(3))
+            Tag().fit(HMM(zero={"emissions": [never] * 2}), lessons, FitProgress(3))
 
 
 # what is printed

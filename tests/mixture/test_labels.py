@@ -31,7 +31,7 @@ def test_classes_and_numbers(given: Any, classes: list[Any], numbers: list[int])
     assert labels.classes.tolist() == classes
     assert labels.numbers.tolist() == numbers
     assert labels.known.tolist() == [number != -1 for number in numbers]
-    assert labels.shares is None
+    assert labels.soft_labels is None
 
 
 def test_the_kind_of_number_survives() -> None:
@@ -70,8 +70,8 @@ def test_shares() -> None:
     labels = read_labels([[0.25, 0.75], [np.nan, 0.0], [1.0, 0.0]], 3)
     assert labels.classes.tolist() == [0, 1]
     assert labels.known.tolist() == [True, False, True]
-    assert labels.shares is not None
-    np.testing.assert_array_equal(labels.shares[1], [np.nan, np.nan])
+    assert labels.soft_labels is not None
+    np.testing.assert_array_equal(labels.soft_labels[1], [np.nan, np.nan])
 
 
 def test_an_item_is_kept_to_the_components_of_its_class() -> None:

@@ -16,7 +16,7 @@ from sklearn.naive_bayes import BernoulliNB, MultinomialNB
 import softcount as sc
 from softcount.core.fit import fit
 from softcount.core.types import EStep, Stats
-from softcount.mixture.data import Items
+from softcount.mixture.data import MixtureCorpus
 from tests.oracles import enumeration
 from tests.oracles.told import Told, furthest
 
@@ -88,7 +88,7 @@ class Case:
         words = np.stack([1 - self.words, self.words], axis=2) if self.bernoulli else self.words
         return {"weights": self.weights, "words": words}
 
-    def bound(self) -> tuple[Any, Items]:
+    def bound(self) -> tuple[Any, MixtureCorpus]:
         if (self.labels == -1).all():
             model = sc.MultinomialMixture(self.n_classes, bernoulli=self.bernoulli, smoothing=0)
             return model._bind(self.counts)

@@ -19,7 +19,7 @@ from softcount.engines.blocks import tree_sum
 from softcount.families import Categorical
 from softcount.mixture import data
 from softcount.mixture.core import BagEmission, WordCore, WordPresence
-from softcount.mixture.data import Items, Points
+from softcount.mixture.data import MixtureCorpus, Points
 from softcount.mixture.gibbs import CollapsedMixture, Restaurant
 from softcount.text import bags
 from softcount.text.bags import Bags
@@ -32,7 +32,7 @@ WEIGHTS = RNG.choice([0.0, 0.5, 1.0, 2.0], 60)
 HARD = np.where(np.arange(60) % 3 == 0, RNG.integers(2, size=60), -1)
 SOFT = np.where((np.arange(60) % 2 == 0)[:, None], RNG.dirichlet([1.0, 1.0], 60), np.nan)
 
-Bind = Callable[[], tuple[Any, Items]]
+Bind = Callable[[], tuple[Any, MixtureCorpus]]
 
 
 def words(model: Any, *given: Any) -> Bind:
@@ -135,7 +135,7 @@ def test_shards_of_consecutive_items_are_views(cut: bool, request: pytest.Fixtur
         for shard in corpus.shards():
             pairs = [
                 (getattr(shard.known, name), getattr(corpus.known, name))
-                for name in ("lower", "upper", "weights", "shares")
+                for name in ("lower", "upper", "weights", "soft_labels")
             ]
             if isinstance(corpus.x, Points):
                 pairs.append((shard.x.x, corpus.x.x))
@@ -237,14 +237,14 @@ def test_predictions_do_not_depend_on_the_cut(case: str, monkeypatch: pytest.Mon
 # shards that touch few words
 
 
-def few_words() -> tuple[WordCore, Items]:
+def few_words() -> tuple[WordCore, MixtureCorpus]:
     """Documents of which the first half has other words than the second, out of many."""
     x = np.zeros((20, 90))
     x[:10, 3:15] = RNG.poisson(1.0, (10, 12))
     x[10:, 20:50] = RNG.poisson(1.0, (10, 30))
     weights = Categorical((1, 3))
     core = WordCore("mixture", weights, BagEmission(3, 90, 1.5))
-    return core, Items(Bags.of(x), data.ClassConstraints.nothing(20, 3))
+    return core, MixtureCorpus(Bags.of(x), data.ClassConstraints.nothing(20, 3))
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -274,7 +274,7 @@ def test_sparse_counts_are_those_of_all_words() -> None:
     other = Bags(corpus.x.by_document, 90)  # type: ignore[attr-defined]
     vars(other)["own_words"] = None
     params = start(core)
-    (few,), (all_,) = corpus.shards(), Items(other, corpus.known).shards()
+    (few,), (all_,) = corpus.shards(), MixtureCorpus(other, corpus.known).shards()
     for how in HOWS.values():
         assert bits(core.expect(params, few, how)) == bits(core.expect(params, all_, how))
     assert isinstance(core.expect(params, few, EStep()).counts["words"], ColumnCounts)
@@ -287,7 +287,7 @@ def test_other_words_than_the_models_are_refused() -> None:
         x = Bags.of(sparse.csr_matrix(([1.0], ([0], [n_words - 1])), (1, n_words)))
         known = data.ClassConstraints.nothing(1, 3)
         with pytest.raises(sc.DataError, match=f"have {n_words} words, the model 90"):
-            core.expect(start(core), Items(x, known).shards()[0], EStep())
+            core.expect(start(core), MixtureCorpus(x, known).shards()[0], EStep())
 
 
 # shards that travel

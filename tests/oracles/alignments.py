@@ -114,7 +114,7 @@ class Chain:
 # all alignments of a pair
 
 
-class Way(NamedTuple):
+class ScoredAlignment(NamedTuple):
     """One alignment: log p(f, a | e), the alignment, words that were used, places that were."""
 
     log_p: float
@@ -124,12 +124,12 @@ class Way(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Listed:
-    """All ways in which a target sentence can have come from a source sentence."""
+class AllAlignments:
+    """All alignments of a target sentence with a source sentence, and what follows from them."""
 
     l: int
     m: int
-    ways: Sequence[Way]
+    alignments: Sequence[ScoredAlignment]
 
     @property
     def log_p(self) -> float:
@@ -137,36 +137,36 @@ class Listed:
 
     def score(self, beta: float) -> float:
         """log Σ_a p(f, a)^β / β."""
-        return float(logsumexp([beta * way.log_p for way in self.ways])) / beta
+        return float(logsumexp([beta * one.log_p for one in self.alignments])) / beta
 
     @property
     def best(self) -> float:
-        return max(way.log_p for way in self.ways)
+        return max(one.log_p for one in self.alignments)
 
-    def way(self, a: Alignment) -> Way:
-        return next(way for way in self.ways if way.a == a)
+    def find(self, a: Alignment) -> ScoredAlignment:
+        return next(one for one in self.alignments if one.a == a)
 
-    def shares(self, beta: float = 1.0) -> list[float]:
+    def posteriors(self, beta: float = 1.0) -> list[float]:
         """p(a | f, e)^β, normalised."""
         total = beta * self.score(beta)
-        return [math.exp(beta * way.log_p - total) for way in self.ways]
+        return [math.exp(beta * one.log_p - total) for one in self.alignments]
 
     def counts(self, beta: float = 1.0) -> tuple[Events, Events]:
         """Expected words (e, f), and expected events of places."""
         words: Events = Counter()
         places: Events = Counter()
-        for share, way in zip(self.shares(beta), self.ways, strict=True):
-            for into, events in ((words, way.words), (places, way.places)):
+        for p, one in zip(self.posteriors(beta), self.alignments, strict=True):
+            for into, events in ((words, one.words), (places, one.places)):
                 for event, n in events.items():
-                    into[event] += share * n  # type: ignore[assignment]
+                    into[event] += p * n  # type: ignore[assignment]
         return words, places
 
     def posterior(self, beta: float = 1.0) -> np.ndarray:
         """p(a_j = i), (l + 1, m); the empty word is last."""
         found = np.zeros((self.l + 1, self.m))
-        for share, way in zip(self.shares(beta), self.ways, strict=True):
-            for j, i in enumerate(way.a):
-                found[self.l if i is None else i, j] += share
+        for p, one in zip(self.posteriors(beta), self.alignments, strict=True):
+            for j, i in enumerate(one.a):
+                found[self.l if i is None else i, j] += p
         return found
 
 
@@ -177,24 +177,24 @@ def listed(
     places: Places,
     null: bool,
     known: Sequence[tuple[int, int]] = (),
-) -> Listed:
+) -> AllAlignments:
     """All alignments of a pair that its known links (i, j) allow."""
-    ways = []
+    alignments = []
     for a in itertools.product(*choices(len(es), len(fs), null, known)):
         words = [(None if i is None else es[i], f) for i, f in zip(a, fs, strict=True)]
         log_places, events = places.walk(len(es), len(fs), a)
         total = log_places + sum(log(t[pair]) for pair in words)
-        ways.append(Way(total, a, Counter(words), events))
-    return Listed(len(es), len(fs), ways)
+        alignments.append(ScoredAlignment(total, a, Counter(words), events))
+    return AllAlignments(len(es), len(fs), alignments)
 
 
 def choices(
     l: int, m: int, null: bool, known: Sequence[tuple[int, int]]
 ) -> Iterator[list[int | None]]:
     for j in range(m):
-        told = [i for i, jj in known if jj == j]
+        linked = [i for i, jj in known if jj == j]
         everything: list[int | None] = [*range(l), *([None] if null else [])]
-        yield [i for i in everything if i in told] if told else everything
+        yield [i for i in everything if i in linked] if linked else everything
 
 
 # the chain as a textbook's hidden Markov model, for pairs too long to list

@@ -23,7 +23,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from softcount.core.errors import DataError, StoreError
 from softcount.text import archive as building
-from softcount.text.archive import Archive, WordTable
+from softcount.text.archive import Archive, DocumentFrequencies
 from softcount.text.bags import Bags
 from tests import real
 
@@ -36,7 +36,9 @@ def small_parts(
 ) -> Iterator[None]:
     """Every limit so low that a few documents go beyond it."""
     limits = {"AT_ONCE": at_once, "SHARD_ENTRIES": entries, "SHARD_DOCUMENTS": documents}
-    with patch.multiple(building, **limits, WordTable=partial(WordTable, most=most_words)):
+    with patch.multiple(
+        building, **limits, DocumentFrequencies=partial(DocumentFrequencies, most=most_words)
+    ):
         yield
 
 

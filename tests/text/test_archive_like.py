@@ -75,10 +75,10 @@ def test_any_words_in_any_parts(
 ) -> None:
     expected = np.array([[document.count(word) for word in words] for document in documents])
     limits = {"AT_ONCE": 3, "SHARD_ENTRIES": 4, "SHARD_DOCUMENTS": 2}
-    table = building.WordTable
+    table = building.DocumentFrequencies
     with (
         tempfile.TemporaryDirectory() as folder,
-        patch.multiple(building, **limits, WordTable=lambda path: table(path, most=most)),
+        patch.multiple(building, **limits, DocumentFrequencies=lambda path: table(path, most=most)),
     ):
         archive = Archive.build(documents, Path(folder) / "a", like=words, shuffle=shuffle)
         np.testing.assert_array_equal(whole(archive), expected[archive.origin])

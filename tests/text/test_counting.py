@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
-from softcount.text import counting
+from softcount.text import counter
 from softcount.text.documents import default_vectorizer, learn_words
 from softcount.text.tokenise import words
 
@@ -27,9 +27,9 @@ def some_texts(alphabet: str, n: int, seed: int) -> list[str]:
 def test_counts_are_those_of_the_words(
     alphabet: str, piece: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counting, "PIECE", piece)
+    monkeypatch.setattr(counter, "PIECE", piece)
     texts = some_texts(alphabet, 3000, len(alphabet))
-    names, counts = counting.count_texts(texts)
+    names, counts = counter.count_texts(texts)
     assert names == list(dict.fromkeys(word for text in texts for word in words(text)))
     for text, row in zip(texts, counts, strict=True):
         found = {names[w]: n for w, n in zip(row.indices.tolist(), row.data.tolist(), strict=True)}
@@ -37,7 +37,7 @@ def test_counts_are_those_of_the_words(
 
 
 def test_words_of_one_letter_in_texts_of_one_word() -> None:
-    names, counts = counting.count_texts(["a"] * 1000)
+    names, counts = counter.count_texts(["a"] * 1000)
     assert names == ["a"]
     assert counts.toarray().tolist() == [[1]] * 1000
 

@@ -66,8 +66,8 @@ def test_json_lines(texts: Path) -> None:
     for number, line in enumerate(lines(done("topics", texts, *BOTH, "--json", "--proba")), 1):
         one = json.loads(line)
         assert one["line"] == number
-        assert one["share"] == one["shares"][one["topic"]] == max(one["shares"])
-    assert "shares" not in json.loads(lines(done("topics", texts, *BOTH, "--json"))[0])
+        assert one["proportion"] == one["proportions"][one["topic"]] == max(one["proportions"])
+    assert "proportions" not in json.loads(lines(done("topics", texts, *BOTH, "--json"))[0])
 
 
 def test_several_files_are_one_after_the_other(texts: Path, tmp_path: Path) -> None:

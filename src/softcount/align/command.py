@@ -19,8 +19,8 @@ from softcount.align import parameters
 from softcount.align.parameters import MEANS
 from softcount.cli.frame import (
     Action,
+    FitProgress,
     LearningCommand,
-    Progress,
     if_given,
     print_with_overview,
     refuse_two_of_stdin,
@@ -484,7 +484,7 @@ class Align(LearnerOptions, LearningCommand):
     def make_progress(self, data: AlignmentInput) -> AlignmentProgress:
         return AlignmentProgress(self.verbose)
 
-    def fit(self, model: AnyAligner, data: AlignmentInput, progress: Progress) -> None:
+    def fit(self, model: AnyAligner, data: AlignmentInput, progress: FitProgress) -> None:
         pairs = data.pairs.flipped() if self.reverse else data.pairs
         model.fit(pairs, links=data.links, **self.fit_options(progress))
         if self.verbose:
@@ -661,7 +661,7 @@ def make_aligner_learner(options: LearnerOptions) -> Any:
     return options.make_learner(**more)
 
 
-class AlignmentProgress(Progress):
+class AlignmentProgress(FitProgress):
     """Training progress: one line rewritten in place in a terminal, or one line per step."""
 
     def __init__(self, verbose: bool) -> None:

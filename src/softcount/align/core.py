@@ -855,13 +855,13 @@ class AgreementCore(Model):
         """Compute the expected counts of both directions, and the sum of their log-likelihoods."""
         shard = shard.load(how.threads)
         forward_params, backward_params = split_directions(params)
-        ways = _of_direction(how, FORWARD), _of_direction(how, BACKWARD)
+        forward_step, backward_step = (_of_direction(how, d) for d in (FORWARD, BACKWARD))
         if not self.agree:
-            there = self.forward.expect(forward_params, shard.forward, ways[0])
-            back = self.backward.expect(backward_params, shard.backward, ways[1])
+            there = self.forward.expect(forward_params, shard.forward, forward_step)
+            back = self.backward.expect(backward_params, shard.backward, backward_step)
         else:
-            forward = ShardEStep(self.forward, forward_params, shard.forward, ways[0])
-            backward = ShardEStep(self.backward, backward_params, shard.backward, ways[1])
+            forward = ShardEStep(self.forward, forward_params, shard.forward, forward_step)
+            backward = ShardEStep(self.backward, backward_params, shard.backward, backward_step)
             for block, other in zip(shard.forward.blocks(), shard.backward_blocks(), strict=True):
                 links, reverse = forward.posteriors(block), backward.posteriors(other)
                 if not how.score_only:

@@ -25,7 +25,7 @@ from softcount.core.errors import DataError, brief
 if TYPE_CHECKING:
     from softcount.annotators import Annotators
     from softcount.annotators.report import Survey
-    from softcount.cli.frame import Progress
+    from softcount.cli.frame import FitProgress
     from softcount.core.types import FloatArray
 
 ITEM, ANNOTATOR = "item", "annotator"
@@ -206,7 +206,7 @@ class VoteCounting(AnswerOptions, LearnerOptions, LearningCommand):
     def size(self, data: Ballot) -> int:
         return len(data.items)
 
-    def fit(self, model: Annotators, data: Ballot, progress: Progress) -> None:
+    def fit(self, model: Annotators, data: Ballot, progress: FitProgress) -> None:
         model.fit(data.columns, data.known or None, **self.fit_options(progress))
 
     def answer(self, model: Annotators, data: Ballot) -> LabelsFound:

@@ -12,7 +12,7 @@ from softcount.core.errors import DataError
 from softcount.core.types import FloatArray, IntArray, Params
 from softcount.families import Categorical
 from softcount.mixture.core import BagEmission, MixtureCore
-from softcount.mixture.data import UNKNOWN, Items, Labels, read_labels
+from softcount.mixture.data import UNKNOWN, Labels, MixtureCorpus, read_labels
 from softcount.text.bags import Bags
 
 
@@ -59,9 +59,9 @@ class Voting(BagEmission):
         by_class = params.reshape(A, K, L).transpose(1, 0, 2).reshape(K, A * L)
         return super().joint(by_class, x, log_weights, threads, floor)
 
-    def counts(self, x: Bags, shares: FloatArray, threads: int) -> FloatArray:
+    def counts(self, x: Bags, posteriors: FloatArray, threads: int) -> FloatArray:
         A, K, L = self.family.of_annotators
-        by_class = np.asarray(super().counts(x, shares, threads)).reshape(K, A, L)
+        by_class = np.asarray(super().counts(x, posteriors, threads)).reshape(K, A, L)
         return np.ascontiguousarray(by_class.transpose(1, 0, 2)).reshape(A * K, L)
 
     def generate(
@@ -100,7 +100,7 @@ def read_known(y: Any, items: Sequence[Any]) -> Labels | None:
     if all(map(is_missing, given)) and len(given) == len(items):
         return None
     labels = read_labels([None if is_missing(label) else label for label in given], len(items))
-    if labels.shares is not None:
+    if labels.soft_labels is not None:
         raise DataError(
             "y has a distribution over classes for each item",
             "give one label per item; −1 if it is unknown",
@@ -136,7 +136,7 @@ HARDLY = 1e-3
 """Weight of an item of unknown label in the initial parameters from known labels."""
 
 
-def start_majority(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
+def start_majority(core: MixtureCore, items: MixtureCorpus, rng: np.random.Generator) -> Params:
     """Initial parameters from the proportions of votes of each item (Dawid & Skene 1979, §4).
 
     Items whose label is known have responsibility 1 for it; items without votes are ignored.
@@ -144,7 +144,7 @@ def start_majority(core: MixtureCore, items: Items, rng: np.random.Generator) ->
     return _start(core, items, rng, vote_shares(items.x, core.n_classes))
 
 
-def start_known(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
+def start_known(core: MixtureCore, items: MixtureCorpus, rng: np.random.Generator) -> Params:
     """Initial parameters from items of known label; others count, with a tiny weight, by votes.
 
     Without that tiny weight, an annotator with few known items could make an item impossible.
@@ -152,7 +152,7 @@ def start_known(core: MixtureCore, items: Items, rng: np.random.Generator) -> Pa
     return _start(core, items, rng, HARDLY * vote_shares(items.x, core.n_classes))
 
 
-def start_random(core: MixtureCore, items: Items, rng: np.random.Generator) -> Params:
+def start_random(core: MixtureCore, items: MixtureCorpus, rng: np.random.Generator) -> Params:
     """Initial parameters from half proportions of votes, half random responsibilities.
 
     The votes are there so that labels keep their names.
@@ -163,7 +163,7 @@ def start_random(core: MixtureCore, items: Items, rng: np.random.Generator) -> P
 
 
 def _start(
-    core: MixtureCore, items: Items, rng: np.random.Generator, responsibilities: FloatArray
+    core: MixtureCore, items: MixtureCorpus, rng: np.random.Generator, responsibilities: FloatArray
 ) -> Params:
     """Return the M-step for these responsibilities (items, classes), 1 for the known labels."""
     lower, upper = items.known.lower, items.known.upper

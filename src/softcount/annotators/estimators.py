@@ -27,7 +27,7 @@ from softcount.families import Categorical
 from softcount.kernels.posterior import soft
 from softcount.mixture.base import Mixture
 from softcount.mixture.core import MixtureCore
-from softcount.mixture.data import UNKNOWN, ClassConstraints, Items, Labels
+from softcount.mixture.data import UNKNOWN, ClassConstraints, Labels, MixtureCorpus
 from softcount.mixture.naive_bayes import read_classes
 from softcount.mixture.starts import uniform
 from softcount.text.bags import Bags
@@ -43,7 +43,7 @@ class SwitchWarning(UserWarning):
 
 
 @dataclass(frozen=True, eq=False)
-class VotedItems(Items):
+class VotedItems(MixtureCorpus):
     """Items with names."""
 
     names: Array
@@ -118,7 +118,7 @@ class Annotators(AnnotatorsParameters, Mixture):
             self._warn_of_switch(corpus)
         return self
 
-    def _bind(self, votes: Any, y: Any = None) -> tuple[MixtureCore, Items]:
+    def _bind(self, votes: Any, y: Any = None) -> tuple[MixtureCore, MixtureCorpus]:
         """Return the model core and the corpus; items of known label are constrained to it."""
         self._check_settings()
         read = read_votes(votes)
@@ -196,7 +196,7 @@ class Annotators(AnnotatorsParameters, Mixture):
             "uniform": uniform,
         }
 
-    def _after_fit(self, corpus: Items) -> None:
+    def _after_fit(self, corpus: MixtureCorpus) -> None:
         joint = self._joint(corpus.x)
         self.proba_ = np.empty_like(joint)
         soft(joint, corpus.known.lower, corpus.known.upper, 1.0, self.proba_)
@@ -209,7 +209,7 @@ class Annotators(AnnotatorsParameters, Mixture):
         sizes, n = corpus.x.lengths, len(corpus)
         self._sizes = sizes[np.linspace(0, n - 1, min(n, KEPT_SIZES)).astype(np.int64)]
 
-    def _warn_of_switch(self, corpus: Items) -> None:
+    def _warn_of_switch(self, corpus: MixtureCorpus) -> None:
         """Warn if a permutation of the labels agrees better with the votes than the labels do."""
         table = np.asarray(self.core_.counts(corpus.x, self.proba_)["confusion"])
         said = table.reshape(self.confusion_.shape).sum(axis=0)

@@ -33,18 +33,18 @@ NAMED_LINES = 5
 class Answers:
     """Class probabilities for the lines of a file.
 
-    ``kind``     what is predicted: class or label
-    ``names``    the classes or labels, in the order of the columns of ``shares``
-    ``shares``   posteriors of the classes (rows, classes), a row for each line that is an item
-    ``where``    the index in the file of each row's line
-    ``lines``    all lines of the file
-    ``x``        the rows as given to the model: word counts, or points
-    ``known``    number of in-vocabulary words of each row; None for points
+    ``kind``        what is predicted: class or label
+    ``names``       the classes or labels, in the order of the columns of ``posteriors``
+    ``posteriors``  of the classes (rows, classes), a row for each line that is an item
+    ``where``       the index in the file of each row's line
+    ``lines``       all lines of the file
+    ``x``           the rows as given to the model: word counts, or points
+    ``known``       number of in-vocabulary words of each row; None for points
     """
 
     kind: str
     names: Sequence[int] | Sequence[str]
-    shares: Array
+    posteriors: Array
     where: Sequence[int]
     lines: Sequence[str]
     x: Any
@@ -53,7 +53,7 @@ class Answers:
     @property
     def chosen(self) -> Array:
         """Column of the most probable class of each row."""
-        likeliest: Array = self.shares.argmax(axis=1)
+        likeliest: Array = self.posteriors.argmax(axis=1)
         return likeliest
 
     def remark(self) -> str:
@@ -102,8 +102,8 @@ def answer(
     if lines.on_disk and is_of_words(model):
         known = np.concatenate([part.bags.lengths for part in x.shards()])
     has_items = len(lines.where) > 0
-    shares = model.predict_proba(x) if has_items else np.zeros((0, len(names)))
-    return Answers(kind, names, shares, lines.where, lines.texts, x, known)
+    posteriors = model.predict_proba(x) if has_items else np.zeros((0, len(names)))
+    return Answers(kind, names, posteriors, lines.where, lines.texts, x, known)
 
 
 def count_words(model: Any, texts: Sequence[str]) -> Any:
@@ -124,7 +124,7 @@ def make_line_groups(model: Any, answers: Answers, *, examples: bool) -> list[Gr
     fitness, texts = None, list[str]()
     if examples and len(answers.where) and not isinstance(answers.lines, ItemNames):
         rate = report.rate_documents if is_of_words(model) else report.rate_points
-        fitness = rate(model, answers.x, answers.shares)
+        fitness = rate(model, answers.x, answers.posteriors)
         texts = [answers.lines[i] for i in answers.where]
     return report.make_groups(answers.names, marks, answers.chosen, fitness, texts)
 
@@ -172,8 +172,9 @@ def print_answers(answers: Answers, proba: bool, as_json: bool) -> None:
     order, done = np.argsort(where, kind="stable"), 0
     for first in range(0, len(order), AT_ONCE):  # of a large corpus, not all texts at a time
         rows = order[first : first + AT_ONCE]
-        shares, lines = answers.shares[rows], where[rows].tolist()
-        for at, (line, row, k) in enumerate(zip(lines, shares, shares.argmax(axis=1), strict=True)):
+        posteriors, lines = answers.posteriors[rows], where[rows].tolist()
+        best = posteriors.argmax(axis=1)
+        for at, (line, row, k) in enumerate(zip(lines, posteriors, best, strict=True)):
             if as_json:
                 fields = {
                     "line": line + 1,

@@ -1,4 +1,7 @@
-"""The four models of ``softcount demo``: a small text, its story, and the results to show."""
+"""The four models of ``softcount demo``: a small text, its story, and the results to show.
+
+Stories are declared when a module is imported; ``softcount demo --help`` need not wait for that.
+"""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ if TYPE_CHECKING:  # these import numba, scipy and safetensors, which --help doe
     from softcount.core.estimate import Estimate
     from softcount.core.store import Stored
     from softcount.core.types import State
-    from softcount.engines.progress import Progress as Work
+    from softcount.engines.progress import ShardProgress
     from softcount.report.tables import Overview
 
 T = TypeVar("T")
@@ -162,7 +162,7 @@ class LearningCommand(Command):
         """Make the estimator that the options describe."""
         raise NotImplementedError
 
-    def fit(self, model: Any, data: Any, progress: Progress) -> None:
+    def fit(self, model: Any, data: Any, progress: FitProgress) -> None:
         """Fit the model to the data."""
         raise NotImplementedError
 
@@ -237,12 +237,12 @@ class LearningCommand(Command):
             self.fit(model, data, progress)
 
     def _answer(self, model: Any, data: Any) -> Any:
-        with Progress(0):
+        with FitProgress(0):
             return self.answer(model, data)
 
-    def make_progress(self, data: Any) -> Progress:
+    def make_progress(self, data: Any) -> FitProgress:
         """Make the status line that shows the progress of learning."""
-        return Progress(self.size(data))
+        return FitProgress(self.size(data))
 
     def size(self, data: Any) -> int:
         """Return the number of items, for the status line."""
@@ -482,7 +482,7 @@ def _find_line(file: Path, error: Exception) -> str | None:
     return f"{file}:{frames[-1].lineno}" if frames else None
 
 
-class Progress(StatusLine):
+class FitProgress(StatusLine):
     """Progress callback of a fit: it is called with every state.
 
     Inside ``with``, it also shows how far the workers of an engine are, if there are any.
@@ -515,7 +515,7 @@ class Progress(StatusLine):
         """Format a state as a line."""
         return progress_line(state, self.items)
 
-    def hear(self, work: Work) -> None:
+    def hear(self, work: ShardProgress) -> None:
         """Show how far the workers are with a step, or with predictions."""
         if work.workers and time.monotonic() - self._looked < self.every:
             return

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from softcount.cli.frame import Command, Progress, format_seconds
+from softcount.cli.frame import Command, FitProgress, format_seconds
 from softcount.cli.options import ENGINE_OPTIONS, Argument, EngineOptions, Output
 from softcount.cli.targets import FIT_FOLDER
 
@@ -82,7 +82,7 @@ class Resume(EngineOptions, Command):
 
         facts = folder.read_facts(self.folder_)
         more = {"engine": self.make_engine()} if self._engine_is_given else {}
-        with Progress(0) as progress:
+        with FitProgress(0) as progress:
             model = folder.resume(self.folder_, on_step=progress, **more)
         typer.echo(f"{facts['model']}: {model.verdict_}")
         place = self.folder_ / folder.MODEL

@@ -138,7 +138,7 @@ def estimate_rows(matrix: Any, n_classes: int = 2, **more: float) -> Estimate:
     size, n = count_bytes(matrix), int(matrix.shape[0])
     entries = getattr(matrix, "nnz", n * int(matrix.shape[1]))
     needed = make_estimate(n, entries, 20.0 * entries * n_classes, data=size, steps=2.0 * size)
-    return needed.plus(shares=4.0 * NUMBER * n * n_classes, **more)
+    return needed.plus(posteriors=4.0 * NUMBER * n * n_classes, **more)
 
 
 def n_entries(family: Family) -> int:

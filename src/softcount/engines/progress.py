@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import NamedTuple
 
 
-class Progress(NamedTuple):
+class ShardProgress(NamedTuple):
     """How much of a call's work is done: an E-step, or a prediction.
 
     ``done``     number of shards that are done, of ``shards``
@@ -20,11 +20,13 @@ class Progress(NamedTuple):
     workers: int
 
 
-_listener: ContextVar[Callable[[Progress], object] | None] = ContextVar("listener", default=None)
+_listener: ContextVar[Callable[[ShardProgress], object] | None] = ContextVar(
+    "listener", default=None
+)
 
 
 @contextmanager
-def heard_by(listener: Callable[[Progress], object]) -> Iterator[None]:
+def heard_by(listener: Callable[[ShardProgress], object]) -> Iterator[None]:
     """Tell ``listener`` inside the block, whenever a worker has done something."""
     before = _listener.set(listener)
     try:
@@ -37,4 +39,4 @@ def tell(done: int, shards: int, workers: int) -> None:
     """Tell the listener, if there is one, how far a call is."""
     listener = _listener.get()
     if listener is not None:
-        listener(Progress(done, shards, workers))
+        listener(ShardProgress(done, shards, workers))

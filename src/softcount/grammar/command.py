@@ -42,7 +42,7 @@ from softcount.core.errors import DataError, LearnerError, brief
 from softcount.grammar.parameters import PCFGParameters
 
 if TYPE_CHECKING:
-    from softcount.cli.frame import Progress
+    from softcount.cli.frame import FitProgress
     from softcount.core.store import Stored
     from softcount.grammar import PCFG
     from softcount.grammar.data import Bracket
@@ -707,7 +707,7 @@ class LearnGrammar(LearnerOptions, LearningCommand):
     def size(self, data: GrammarData) -> int:
         return len(self.short)
 
-    def fit(self, model: PCFG, data: GrammarData, progress: Progress) -> None:
+    def fit(self, model: PCFG, data: GrammarData, progress: FitProgress) -> None:
         if self.treebank is None:
             short = self.short
             model.fit(short.text, short.trees, short.brackets, **self.fit_options(progress))

@@ -33,7 +33,7 @@ from softcount.core.errors import DataError, ImpossibleItem, brief
 from softcount.hmm.parameters import HMMParameters
 
 if TYPE_CHECKING:
-    from softcount.cli.frame import Progress
+    from softcount.cli.frame import FitProgress
     from softcount.core.store import Stored
     from softcount.hmm import HMM
     from softcount.hmm.report import StatesOverview
@@ -356,7 +356,7 @@ class Tag(AnswerOptions, LearnerOptions, LearningCommand):
     def size(self, data: SentencesRead) -> int:
         return sum(0 if corpus is None else len(corpus) for corpus in (data.text, data.known))
 
-    def fit(self, model: HMM, data: SentencesRead, progress: Progress) -> None:
+    def fit(self, model: HMM, data: SentencesRead, progress: FitProgress) -> None:
         """Fit the model; an error about a sentence of probability zero names its line."""
         try:
             model.fit(data.join(), **self.fit_options(progress))

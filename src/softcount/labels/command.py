@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 import typer
 
 from softcount.cli.answers import list_lines, name_file
-from softcount.cli.frame import Action, LearningCommand, Progress, if_given
+from softcount.cli.frame import Action, FitProgress, LearningCommand, if_given
 from softcount.cli.options import (
     Argument,
     GoldFile,
@@ -140,7 +140,7 @@ class LabelCommand(LearningCommand):
     def size(self, data: LinesToLabel) -> int:
         return len(data.records)
 
-    def fit(self, model: Any, data: LinesToLabel, progress: Progress) -> None:
+    def fit(self, model: Any, data: LinesToLabel, progress: FitProgress) -> None:
         model.fit(data.items, data.records.labels, gold=data.gold, **data.more)
 
     def answer(self, model: Any, data: LinesToLabel) -> LabelledLines:
@@ -384,7 +384,7 @@ class Propagate(LabelCommand):
     def restore(self, kind: type[LabelPropagation], stored: Stored) -> LabelPropagation:
         return kind.restore(stored, n_jobs=self.threads)
 
-    def fit(self, model: LabelPropagation, data: LinesToLabel, progress: Progress) -> None:
+    def fit(self, model: LabelPropagation, data: LinesToLabel, progress: FitProgress) -> None:
         from softcount.labels.propagation import UnreachedWarning
 
         with warnings.catch_warnings(action="ignore", category=UnreachedWarning):

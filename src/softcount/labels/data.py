@@ -66,7 +66,7 @@ def hard_labels(y: Any, n_items: int) -> Labels:
     array([ 1, -1,  0])
     """
     labels = read_labels(y, n_items)
-    if labels.shares is not None:
+    if labels.soft_labels is not None:
         raise DataError(
             "labels are distributions over classes", "give one class for each item, or -1"
         )

@@ -565,8 +565,8 @@ class LabelPropagation(PropagationParameters, SaveableTables, SemiSupervisedClas
         given = np.zeros((n, K))
         hard = np.flatnonzero(labels.numbers >= 0)
         given[hard, labels.numbers[hard]] = 1.0
-        if labels.shares is not None:
-            given += np.nan_to_num(labels.shares)
+        if labels.soft_labels is not None:
+            given += np.nan_to_num(labels.soft_labels)
         self.prior_ = class_prior(self.class_mass, labels.classes, given[known])
         _, component = sparse.csgraph.connected_components(self.graph_, directed=False)
         self.reached_ = np.isin(component, component[known])

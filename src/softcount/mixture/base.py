@@ -21,7 +21,7 @@ from softcount.core.types import Array, FloatArray, IntArray
 from softcount.core.warnings import warn_of_ignored
 from softcount.engines.blocks import tree_sum
 from softcount.mixture.core import MixtureCore
-from softcount.mixture.data import Items, Observations, OnDisk
+from softcount.mixture.data import MixtureCorpus, Observations, OnDisk
 from softcount.mixture.starts import Start
 
 WEIGHTS = "sample_weight is the number of times each item counts"
@@ -61,8 +61,8 @@ class Mixture(store.SaveableTables, Estimator):
         return x
 
     # learning
-    def _bind_more(self, core: MixtureCore, X: Any) -> Items:
-        return Items.free(self.observe(X, first=False), core.n_classes)
+    def _bind_more(self, core: MixtureCore, X: Any) -> MixtureCorpus:
+        return MixtureCorpus.free(self.observe(X, first=False), core.n_classes)
 
     def _check_weights(self, sample_weight: Any, x: Observations) -> FloatArray | None:
         """Return valid sample weights, (items,); None if not given."""
@@ -79,7 +79,7 @@ class Mixture(store.SaveableTables, Estimator):
             raise DataError("sample_weight is zero everywhere", WEIGHTS)
         return weights
 
-    def _start_values(self, core: MixtureCore, corpus: Items, init: Any) -> Any:
+    def _start_values(self, core: MixtureCore, corpus: MixtureCorpus, init: Any) -> Any:
         starts = self.starts()
         if isinstance(init, str) and init in starts:
             start = starts[init]
@@ -118,7 +118,7 @@ class Mixture(store.SaveableTables, Estimator):
 
     def _each(self, function: Callable[..., Array], x: Observations) -> Iterator[Array]:
         """Yield what a method of the core returns for each shard of the observations."""
-        return self._map(function, Items.free(x, self.core_.n_classes))
+        return self._map(function, MixtureCorpus.free(x, self.core_.n_classes))
 
     def _rows(self, function: Callable[..., Array], x: Observations) -> Array:
         """Return what a method of the core returns for each item, (items, …)."""
@@ -223,16 +223,16 @@ class Clusterer(NumberedOutputs, Mixture):
         """Fit, and return `transform` of the data; in a pipeline ``y`` is for a later step."""
         return self.fit(X, **options).transform(X)
 
-    def _bind(self, X: Any, sample_weight: Any = None) -> tuple[MixtureCore, Items]:
+    def _bind(self, X: Any, sample_weight: Any = None) -> tuple[MixtureCore, MixtureCorpus]:
         """Return the core and the corpus."""
         self._check_settings()
         x = self.observe(X, first=True)
         weights = self._check_weights(sample_weight, x)
         x = self.preprocess(x, weights)
         core = self.make_core(x, weights)
-        return core, Items.free(x, core.n_classes, weights)
+        return core, MixtureCorpus.free(x, core.n_classes, weights)
 
-    def _after_fit(self, corpus: Items) -> None:
+    def _after_fit(self, corpus: MixtureCorpus) -> None:
         self.labels_ = self._classify(corpus.x)
         self.n_iter_ = len(self.fit_.trace) - 1
 

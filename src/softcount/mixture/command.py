@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import warnings
 
     from softcount.cli.answers import Answers
-    from softcount.cli.frame import Progress
+    from softcount.cli.frame import FitProgress
     from softcount.mixture import NaiveBayes
     from softcount.mixture.base import Clusterer
     from softcount.mixture.report import Group, Grouping
@@ -225,7 +225,7 @@ class Cluster(MixtureOptions, _LinesCommand):
     def make(self, data: LineData) -> Clusterer:
         return self.make_mixture(data.lines.items)
 
-    def fit(self, model: Clusterer, data: LineData, progress: Progress) -> None:
+    def fit(self, model: Clusterer, data: LineData, progress: FitProgress) -> None:
         model.fit(data.lines.items, **self.fit_options(progress))
 
     def answer(self, model: Clusterer, data: LineData) -> LinePredictions:
@@ -369,7 +369,7 @@ class Classify(_LinesCommand):
             return NaiveBayesCV(**settings)
         return NaiveBayes(unlabelled_weight=weight, **settings)
 
-    def fit(self, model: NaiveBayes, data: LineData, progress: Progress) -> None:
+    def fit(self, model: NaiveBayes, data: LineData, progress: FitProgress) -> None:
         labels = [*data.labels, *[None] * len(data.unlabelled)]
         model.fit([*data.labelled, *data.unlabelled], labels, **self.fit_options(progress))
 

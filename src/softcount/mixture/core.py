@@ -35,7 +35,7 @@ from softcount.mixture import kernels
 from softcount.mixture.data import (
     ClassConstraints,
     ConstraintGroup,
-    Items,
+    MixtureCorpus,
     MixtureShard,
     OnDisk,
     Points,
@@ -172,7 +172,7 @@ class MixtureCore(Model):
         """Return the total of the class counts: every item has one class."""
         return {"weights": float(sum(r.weights.sum() for r in shard.known.by_group()))}
 
-    def estimate(self, corpus: Items) -> Estimate:
+    def estimate(self, corpus: MixtureCorpus) -> Estimate:
         """Estimate memory and work for tables and posteriors; not for a k-means start, which the
         estimator adds itself."""
         n, K, x = len(corpus), self.n_classes, corpus.x
@@ -262,7 +262,7 @@ class WordCore(MixtureCore):
                 "use EM(), VariationalBayes() or Gibbs(); or give the documents in memory",
             )
         known = [shard.known for shard in shards]
-        if any(each.shares is not None or np.any(each.weights != 1.0) for each in known):
+        if any(each.soft_labels is not None or np.any(each.weights != 1.0) for each in known):
             raise LearnerError(
                 "a collapsed sampler counts every document once: it supports neither weights nor "
                 "soft labels",

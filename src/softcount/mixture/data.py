@@ -212,15 +212,15 @@ class ClassConstraints:
 
     ``lower, upper``  the possible classes of an item are lower ≤ k < upper, (items,)
     ``weights``       weight of each item, (items,)
-    ``shares``        soft labels, (items, groups) or None: an item whose row is not NaN counts as
-                      several fractional items, one for each group of classes
+    ``soft_labels``   (items, groups) or None: an item whose row is not NaN counts as several
+                      fractional items, one for each group of classes
     ``groups``        boundaries of those groups of classes, (groups + 1,)
     """
 
     lower: IntArray
     upper: IntArray
     weights: FloatArray
-    shares: FloatArray | None = None
+    soft_labels: FloatArray | None = None
     groups: IntArray | None = None
 
     @classmethod
@@ -233,33 +233,33 @@ class ClassConstraints:
         )
 
     def take(self, items: IntArray) -> Self:
-        shares = None if self.shares is None else self.shares[items]
+        soft = None if self.soft_labels is None else self.soft_labels[items]
         return type(self)(
-            self.lower[items], self.upper[items], self.weights[items], shares, self.groups
+            self.lower[items], self.upper[items], self.weights[items], soft, self.groups
         )
 
     def part(self, first: int, last: int) -> Self:
         """Return the constraints of the items first ≤ i < last, as views of the same arrays."""
         items = slice(first, last)
-        shares = None if self.shares is None else self.shares[items]
+        soft = None if self.soft_labels is None else self.soft_labels[items]
         return type(self)(
-            self.lower[items], self.upper[items], self.weights[items], shares, self.groups
+            self.lower[items], self.upper[items], self.weights[items], soft, self.groups
         )
 
     def by_group(self) -> Iterator[ConstraintGroup]:
         """Iterate over groups of items in which each item has a single range of classes."""
-        if self.shares is None or self.groups is None:
+        if self.soft_labels is None or self.groups is None:
             yield ConstraintGroup(slice(None), self.lower, self.upper, self.weights)
             return
-        shared = ~np.isnan(self.shares[:, 0])
+        shared = ~np.isnan(self.soft_labels[:, 0])
         plain = np.flatnonzero(~shared)
         if len(plain):
             yield ConstraintGroup(plain, self.lower[plain], self.upper[plain], self.weights[plain])
         for group, (low, high) in enumerate(zip(self.groups, self.groups[1:], strict=False)):
-            rows = np.flatnonzero(shared & (self.shares[:, group] > 0.0))
+            rows = np.flatnonzero(shared & (self.soft_labels[:, group] > 0.0))
             if len(rows):
                 same = np.ones(len(rows), np.int64)
-                weights = self.weights[rows] * self.shares[rows, group]
+                weights = self.weights[rows] * self.soft_labels[rows, group]
                 yield ConstraintGroup(rows, same * low, same * high, weights)
 
 
@@ -313,7 +313,7 @@ class MixtureShard(PickledWithoutCaches):
         """Return whether every class is possible for every item."""
         known = self.known
         return (
-            known.shares is None
+            known.soft_labels is None
             and not known.lower.any()
             and bool((known.upper == n_classes).all())
         )
@@ -340,7 +340,7 @@ class MixtureShard(PickledWithoutCaches):
 
 
 @dataclass(frozen=True, eq=False)
-class Items:
+class MixtureCorpus:
     """A corpus of observations (`softcount.core.model.Corpus`)."""
 
     x: Observations
@@ -393,35 +393,37 @@ UNKNOWN = -1
 class Labels:
     """Labels of items, some of them unknown.
 
-    ``classes``  names of the classes, sorted
-    ``numbers``  each item's class as a number, −1 if it is unknown or a soft label, (items,)
-    ``shares``   soft labels, (items, classes), rows of NaN for items without one; or None
+    ``classes``      names of the classes, sorted
+    ``numbers``      each item's class as a number, −1 if it is unknown or a soft label, (items,)
+    ``soft_labels``  (items, classes), rows of NaN for items without one; or None
     """
 
     classes: Array
     numbers: IntArray
-    shares: FloatArray | None = None
+    soft_labels: FloatArray | None = None
 
     @property
     def known(self) -> BoolArray:
         """Whether each item has a label, hard or soft."""
         labelled: BoolArray = self.numbers != UNKNOWN
-        return labelled if self.shares is None else labelled | ~np.isnan(self.shares[:, 0])
+        return (
+            labelled if self.soft_labels is None else labelled | ~np.isnan(self.soft_labels[:, 0])
+        )
 
     def likeliest(self) -> IntArray:
         """Return each item's class as a number; for soft labels the most probable one."""
-        if self.shares is None:
+        if self.soft_labels is None:
             return self.numbers
-        largest = np.nan_to_num(self.shares).argmax(axis=1)
-        return np.where(np.isnan(self.shares[:, 0]), self.numbers, largest)
+        largest = np.nan_to_num(self.soft_labels).argmax(axis=1)
+        return np.where(np.isnan(self.soft_labels[:, 0]), self.numbers, largest)
 
     def restrict(self, components: int, weights: FloatArray) -> ClassConstraints:
         """Return constraints that restrict labelled items to the ``components`` of their class."""
         K = len(self.classes) * components
         lower = np.where(self.numbers == UNKNOWN, 0, self.numbers * components)
         upper = np.where(self.numbers == UNKNOWN, K, lower + components)
-        groups = None if self.shares is None else np.arange(0, K + 1, components)
-        return ClassConstraints(lower, upper, weights, self.shares, groups)
+        groups = None if self.soft_labels is None else np.arange(0, K + 1, components)
+        return ClassConstraints(lower, upper, weights, self.soft_labels, groups)
 
 
 def read_labels(y: Any, n_items: int) -> Labels:
@@ -451,8 +453,8 @@ def read_labels(y: Any, n_items: int) -> Labels:
     numbers = np.full(n_items, UNKNOWN, np.int64)
     if soft:
         with within_range("the table of soft labels"):
-            shares = values.astype(np.float64)
-        unknown = np.isnan(shares).any(axis=1)
+            soft_labels = values.astype(np.float64)
+        unknown = np.isnan(soft_labels).any(axis=1)
     else:
         unknown = _find_unknown(values)
     if unknown.all():
@@ -460,15 +462,15 @@ def read_labels(y: Any, n_items: int) -> Labels:
             "no item has a label", "label some items; to learn without labels: MultinomialMixture"
         )
     if soft:
-        totals = shares[~unknown].sum(axis=1)
-        if (shares[~unknown] < 0.0).any() or not np.allclose(totals, 1.0, atol=1e-6):
+        totals = soft_labels[~unknown].sum(axis=1)
+        if (soft_labels[~unknown] < 0.0).any() or not np.allclose(totals, 1.0, atol=1e-6):
             raise DataError(
                 "soft labels must be non-negative, and each row must sum to 1",
                 "give one row per item, one column per class; NaN where the label is unknown",
             )
-        shares[~unknown] /= totals[:, None]
-        shares[unknown] = np.nan
-        return Labels(np.arange(values.shape[1]), numbers, shares)
+        soft_labels[~unknown] /= totals[:, None]
+        soft_labels[unknown] = np.nan
+        return Labels(np.arange(values.shape[1]), numbers, soft_labels)
     labelled = unify_labels(values[~unknown])
     if labelled.dtype.kind not in "biuU":  # integers and strings are always class labels
         check_classification_targets(labelled)

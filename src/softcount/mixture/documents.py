@@ -21,7 +21,7 @@ from softcount.families.base import Family
 from softcount.mixture import starts
 from softcount.mixture.base import Clusterer, Mixture
 from softcount.mixture.core import BagEmission, MixtureCore, PresenceEmission, WordCore
-from softcount.mixture.data import Items, OnDisk
+from softcount.mixture.data import MixtureCorpus, OnDisk
 from softcount.mixture.parameters import MultinomialMixtureParameters
 from softcount.mixture.starts import Start
 from softcount.text.archive import Archive
@@ -146,7 +146,7 @@ class WordMixture(DocumentReader, Mixture):
             offered["anchor"] = partial(starts.by_estimate, starts.estimate_from_anchors)
         return offered
 
-    def _estimate(self, core: MixtureCore, corpus: Items) -> Estimate:
+    def _estimate(self, core: MixtureCore, corpus: MixtureCorpus) -> Estimate:
         """Add the memory of a k-means start, whose SVD may need more than the model itself."""
         needed = super()._estimate(core, corpus)
         if not isinstance(self.init, str) or self.init != "kmeans":
@@ -157,7 +157,7 @@ class WordMixture(DocumentReader, Mixture):
             n = starts.sample_size(x, core.n_classes)
         return needed.plus(start=starts.bytes_of_kmeans(n, x.n_words))
 
-    def _after_fit(self, corpus: Items) -> None:
+    def _after_fit(self, corpus: MixtureCorpus) -> None:
         super()._after_fit(corpus)
         x: Any = corpus.x
         if isinstance(x, BagsOnDisk):

@@ -20,7 +20,7 @@ from softcount.core.types import Array, FloatArray, IntArray, Params
 from softcount.core.warnings import is_later_fold
 from softcount.engines.blocks import tree_sum
 from softcount.mixture.core import MixtureCore
-from softcount.mixture.data import UNKNOWN, Items, Labels, read_labels
+from softcount.mixture.data import UNKNOWN, Labels, MixtureCorpus, read_labels
 from softcount.mixture.documents import BagsOnDisk, WordMixture
 from softcount.mixture.labelled_scores import ScoresLabelled, warn_of_unlabelled_fold
 from softcount.mixture.parameters import NaiveBayesCVParameters, NaiveBayesParameters
@@ -75,8 +75,8 @@ def labels_by_class(labels: Labels) -> FloatArray:
     """Return the number of labels of each class, (classes,); soft labels count fractionally."""
     counts = np.bincount(labels.numbers[labels.numbers != UNKNOWN], minlength=len(labels.classes))
     total = counts.astype(float)
-    if labels.shares is not None:
-        total += np.nansum(labels.shares, axis=0)
+    if labels.soft_labels is not None:
+        total += np.nansum(labels.soft_labels, axis=0)
     return total
 
 
@@ -150,7 +150,9 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
         self._warn_of_collapse(corpus)
         return self
 
-    def _bind(self, X: Any, y: Any = None, sample_weight: Any = None) -> tuple[MixtureCore, Items]:
+    def _bind(
+        self, X: Any, y: Any = None, sample_weight: Any = None
+    ) -> tuple[MixtureCore, MixtureCorpus]:
         """Return the core and the corpus; unlabelled documents have weight λ."""
         self._check_settings()
         x = self.observe(X, first=True)
@@ -162,7 +164,7 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
         self.classes_ = labels.classes
         self._labels = labels
         core = self.make_core(x)
-        return core, Items(x, labels.restrict(self.n_components, weights))
+        return core, MixtureCorpus(x, labels.restrict(self.n_components, weights))
 
     def _check_settings(self) -> None:
         super()._check_settings()
@@ -189,7 +191,7 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
     def starts(self) -> Mapping[str, Start]:
         return {"labelled": self._start_from_labels}
 
-    def _start_from_labels(self, core: MixtureCore, items: Items, rng: Generator) -> Params:
+    def _start_from_labels(self, core: MixtureCore, items: MixtureCorpus, rng: Generator) -> Params:
         """Return parameters estimated from the labelled documents; those of a class are distributed
         at random over its components."""
         labels, m, weights = self._labels, self.n_components, items.known.weights
@@ -199,8 +201,8 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
             by_class = np.zeros((len(numbers), len(labels.classes)))
             hard = np.flatnonzero(numbers != UNKNOWN)
             by_class[hard, numbers[hard]] = 1.0
-            if labels.shares is not None:
-                by_class += np.nan_to_num(labels.shares[some])
+            if labels.soft_labels is not None:
+                by_class += np.nan_to_num(labels.soft_labels[some])
             responsibilities = np.repeat(by_class * weights[some, None], m, axis=1)
             if m > 1:
                 proportions = rng.dirichlet(np.ones(m), size=(len(numbers), len(labels.classes)))
@@ -209,7 +211,7 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
 
         return core.from_responsibilities(items.x, assign, rng)
 
-    def _after_fit(self, corpus: Items) -> None:
+    def _after_fit(self, corpus: MixtureCorpus) -> None:
         super()._after_fit(corpus)
         self.n_iter_ = len(self.fit_.trace) - 1
         parts = [part.argmax(axis=1) for part in self._class_posteriors_by_shard(corpus.x)]
@@ -217,7 +219,7 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
         known = self._labels.known
         self.transduction_[known] = self.classes_[self._labels.likeliest()[known]]
 
-    def _warn_of_collapse(self, corpus: Items) -> None:
+    def _warn_of_collapse(self, corpus: MixtureCorpus) -> None:
         """Warn if the unlabelled documents use far fewer classes than the labels do."""
         free = ~self._labels.known & (corpus.known.weights > 0.0)
         if free.sum() < 2 * len(self.classes_):

@@ -30,7 +30,7 @@ from softcount.learners.named import HardEM
 from softcount.mixture import starts
 from softcount.mixture.base import Clusterer
 from softcount.mixture.core import MixtureCore, PointEmission
-from softcount.mixture.data import Items, Points, PointsOnDisk, parts_of, sum_parts
+from softcount.mixture.data import MixtureCorpus, Points, PointsOnDisk, parts_of, sum_parts
 from softcount.mixture.lloyd import square_distances
 from softcount.mixture.parameters import (
     GaussianMixtureParameters,
@@ -144,7 +144,7 @@ class PointMixture(Clusterer):
             "random": starts.random_points,
         }
 
-    def _read_params(self, core: MixtureCore, corpus: Items, given: Any) -> Any:
+    def _read_params(self, core: MixtureCore, corpus: MixtureCorpus, given: Any) -> Any:
         """Read initial parameters: means, weights and covariances, or the core's own tables."""
         if not isinstance(given, Mapping) or "points" in given:
             return super()._read_params(core, corpus, given)
@@ -311,7 +311,7 @@ class KMeans(KMeansParameters, PointMixture):
     def make_core(self, x: Any, weights: FloatArray | None = None) -> MixtureCore:
         return kmeans_core(self.n_components, x.n_dims)
 
-    def _after_fit(self, corpus: Items) -> None:
+    def _after_fit(self, corpus: MixtureCorpus) -> None:
         super()._after_fit(corpus)
         means = np.ascontiguousarray(_gaussian(self.core_).means(self.raw_params_["points"]))
         distances = np.empty(len(corpus))

@@ -28,7 +28,7 @@ from softcount.families.base import Family
 from softcount.learners.named import VariationalBayes
 from softcount.mixture.base import Clusterer
 from softcount.mixture.core import MixtureCore
-from softcount.mixture.data import Items, OnDisk, sum_parts
+from softcount.mixture.data import MixtureCorpus, OnDisk, sum_parts
 from softcount.mixture.documents import MultinomialMixture
 from softcount.mixture.parameters import (
     DirichletProcessGaussianMixtureParameters,
@@ -71,7 +71,7 @@ class ClassMerger:
         self,
         core: MixtureCore,
         single: Family,
-        items: Items,
+        items: MixtureCorpus,
         responsibilities: Callable[[], Iterable[FloatArray]],
     ) -> None:
         self.single, self.weights_family = single, core.families["weights"]
@@ -208,7 +208,7 @@ class DirichletProcess(Clusterer):
 
     @interrupt.graceful()
     def _learn(
-        self, core: MixtureCore, corpus: Items, init: Any, **options: Unpack[FitOptions]
+        self, core: MixtureCore, corpus: MixtureCorpus, init: Any, **options: Unpack[FitOptions]
     ) -> Self:
         """Fit; then, after variational Bayes, merge classes and refit while the bound rises.
 
@@ -234,7 +234,7 @@ class DirichletProcess(Clusterer):
             self._keep_fit(core, corpus, replace(refit, trace=trace, traces=(trace,)))
         return self
 
-    def _posteriors_of(self, corpus: Items) -> Callable[[], Iterable[FloatArray]]:
+    def _posteriors_of(self, corpus: MixtureCorpus) -> Callable[[], Iterable[FloatArray]]:
         """Return a function that yields the posteriors of each shard.
 
         Those of items on disk are computed anew each time, as they may not fit into memory.
@@ -247,7 +247,7 @@ class DirichletProcess(Clusterer):
     def _start_merged(
         self,
         core: MixtureCore,
-        corpus: Items,
+        corpus: MixtureCorpus,
         merge: Callable[[FloatArray], FloatArray],
         posteriors: Callable[[], Iterable[FloatArray]],
     ) -> Params:
@@ -264,7 +264,7 @@ class DirichletProcess(Clusterer):
         rng = np.random.default_rng(0)
         return core.from_responsibilities(x, lambda some: next(rows)[:, order], rng)
 
-    def _after_fit(self, corpus: Items) -> None:
+    def _after_fit(self, corpus: MixtureCorpus) -> None:
         super()._after_fit(corpus)
         self.n_classes_ = len(np.unique(self.labels_))
 
@@ -273,7 +273,7 @@ def _largest_first(start: Start) -> Start:
     """Return the same initialisation with classes sorted by size, largest first, as the
     stick-breaking prior expects them (Kurihara et al. 2007)."""
 
-    def sort(core: MixtureCore, items: Items, rng: Generator) -> Params:
+    def sort(core: MixtureCore, items: MixtureCorpus, rng: Generator) -> Params:
         params = start(core, items, rng)
         weights, table = params["weights"], params[core.emission.table]
         order = np.argsort(-weights.reshape(-1), kind="stable")

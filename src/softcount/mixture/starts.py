@@ -38,7 +38,7 @@ from softcount.families import Categorical, Gaussian
 from softcount.kernels.threads import single_threaded
 from softcount.learners.named import EM, HardEM
 from softcount.mixture.core import KMeansCore, MixtureCore, PointEmission
-from softcount.mixture.data import ClassConstraints, Items, OnDisk, Points
+from softcount.mixture.data import ClassConstraints, MixtureCorpus, OnDisk, Points
 from softcount.mixture.lloyd import find_classes
 from softcount.text.bags import Bags
 from softcount.topics.anchors import common_words, find_corners, mixture_weights, word_scale
@@ -504,7 +504,7 @@ def kmeans_plus_plus(
     return np.vstack([x[chosen], x[rng.integers(len(x), size=n_classes - n_centres)]])
 
 
-def params_around(core: MixtureCore, items: Items, centres: FloatArray) -> dict[str, Array]:
+def params_around(core: MixtureCore, items: MixtureCorpus, centres: FloatArray) -> dict[str, Array]:
     """Return parameters of equally weighted Gaussians with the given means.
 
     Their covariance is the known one, or else that of all data.
@@ -528,7 +528,7 @@ def cluster(x: FloatArray, n_classes: int, weights: FloatArray, rng: Generator) 
     """Return the class of each point by k-means, from one k-means++ start, (items,)."""
     core = kmeans_core(n_classes, x.shape[1])
     known = ClassConstraints.nothing(len(x), n_classes, weights)
-    items = Items(Points(x), known)
+    items = MixtureCorpus(Points(x), known)
     start = params_around(core, items, kmeans_plus_plus(x, n_classes, weights, rng))
     means = core.emission.family.means(fit(core, items, init=start).params[core.emission.table])  # type: ignore[attr-defined]
     return find_classes(x, means)
@@ -539,7 +539,7 @@ def cluster(x: FloatArray, n_classes: int, weights: FloatArray, rng: Generator) 
 # Those that need all items at once (k-means, moments, anchors) take a sample of items on disk; the
 # others go through all of them, shard by shard.
 
-Start = Callable[[MixtureCore, Items, Generator], Params]
+Start = Callable[[MixtureCore, MixtureCorpus, Generator], Params]
 
 SAMPLE = 1 << 22
 """The largest number of entries (document, word), of coordinates, and of responsibilities, in a
@@ -554,7 +554,7 @@ def sample_size(x: OnDisk, n_classes: int) -> int:
     return min(len(x), size)
 
 
-def sample(items: Items, n_classes: int) -> Items:
+def sample(items: MixtureCorpus, n_classes: int) -> MixtureCorpus:
     """Return items in memory for a start: all, or of those on disk a sample of bounded size.
 
     The sample is random, the same for every seed of a fit, and in order. A few items are all read.
@@ -568,10 +568,10 @@ def sample(items: Items, n_classes: int) -> Items:
     else:
         drawn = np.random.default_rng(0).choice(len(x), size, replace=False, shuffle=False)
         part = items.take(np.sort(drawn))
-    return Items(part.x, part.known)
+    return MixtureCorpus(part.x, part.known)
 
 
-def at_random(core: MixtureCore, items: Items, rng: Generator) -> Params:
+def at_random(core: MixtureCore, items: MixtureCorpus, rng: Generator) -> Params:
     """Draw random responsibilities from a uniform Dirichlet: classes are near the overall mean."""
     K, weights = core.n_classes, items.known.weights
 
@@ -583,12 +583,14 @@ def at_random(core: MixtureCore, items: Items, rng: Generator) -> Params:
     return core.from_responsibilities(items.x, draw, rng)
 
 
-def uniform(core: MixtureCore, items: Items, rng: Generator) -> Params:
+def uniform(core: MixtureCore, items: MixtureCorpus, rng: Generator) -> Params:
     """Make all classes equal: a fixed point of EM, which the verdict reports."""
     return {name: family.uniform() for name, family in core.families.items()}
 
 
-def by_kmeans(core: MixtureCore, items: Items, points: FloatArray, rng: Generator) -> Params:
+def by_kmeans(
+    core: MixtureCore, items: MixtureCorpus, points: FloatArray, rng: Generator
+) -> Params:
     """Cluster the items, represented by ``points``, with k-means; fit each class to its items."""
     weights = items.known.weights
     labels = cluster(points, core.n_classes, weights, rng)
@@ -608,7 +610,7 @@ SVD_WORDS = 1 << 17
 """Maximum number of words for the SVD: needs 300 MB, where a million words would need 2.7 GB."""
 
 
-def kmeans_of_words(core: MixtureCore, items: Items, rng: Generator) -> Params:
+def kmeans_of_words(core: MixtureCore, items: MixtureCorpus, rng: Generator) -> Params:
     """Cluster documents with k-means on tf-idf vectors, reduced by a truncated SVD and normalised.
 
     The SVD needs a few hundred numbers for each word. If there are too many words, those that occur
@@ -640,7 +642,7 @@ def bytes_of_kmeans(n_items: int, n_words: int) -> float:
 def by_estimate(
     estimate: Callable[..., tuple[FloatArray, FloatArray]],
     core: MixtureCore,
-    items: Items,
+    items: MixtureCorpus,
     rng: Generator,
 ) -> Params:
     """Initialise by `estimate_from_moments` or `estimate_from_anchors`, passed as ``estimate``."""
@@ -649,7 +651,7 @@ def by_estimate(
     return {"weights": mix[None], core.emission.table: words}
 
 
-def _get_counts(items: Items) -> csr_matrix:
+def _get_counts(items: MixtureCorpus) -> csr_matrix:
     assert isinstance(items.x, Bags)
     return items.x.matrix
 
@@ -657,14 +659,14 @@ def _get_counts(items: Items) -> csr_matrix:
 # Initialisations of mixtures of points.
 
 
-def kmeans_of_points(core: MixtureCore, items: Items, rng: Generator) -> Params:
+def kmeans_of_points(core: MixtureCore, items: MixtureCorpus, rng: Generator) -> Params:
     """Cluster the points, or a sample of those on disk, with k-means; fit each class to its
     points."""
     items = sample(items, core.n_classes)
     return by_kmeans(core, items, _get_points(items), rng)
 
 
-def kmeans_plus_plus_points(core: MixtureCore, items: Items, rng: Generator) -> Params:
+def kmeans_plus_plus_points(core: MixtureCore, items: MixtureCorpus, rng: Generator) -> Params:
     """Take means by k-means++ (Arthur & Vassilvitskii 2007), covariances from all data.
 
     Means are from a sample of points on disk.
@@ -674,14 +676,14 @@ def kmeans_plus_plus_points(core: MixtureCore, items: Items, rng: Generator) -> 
     return params_around(core, items, means)
 
 
-def random_points(core: MixtureCore, items: Items, rng: Generator) -> Params:
+def random_points(core: MixtureCore, items: MixtureCorpus, rng: Generator) -> Params:
     """Take randomly drawn items as means, covariances from all data."""
     weights = items.known.weights
     enough = np.count_nonzero(weights) >= core.n_classes
     chosen = rng.choice(len(items), core.n_classes, replace=not enough, p=weights / weights.sum())
-    return params_around(core, items, _get_points(Items(items.x.take(chosen), items.known)))
+    return params_around(core, items, _get_points(MixtureCorpus(items.x.take(chosen), items.known)))
 
 
-def _get_points(items: Items) -> FloatArray:
+def _get_points(items: MixtureCorpus) -> FloatArray:
     assert isinstance(items.x, Points)
     return items.x.x

@@ -24,7 +24,7 @@ from softcount.cli.targets import PLAIN
 from softcount.senses.parameters import SenseInducerParameters
 
 if TYPE_CHECKING:
-    from softcount.cli.frame import Progress
+    from softcount.cli.frame import FitProgress
     from softcount.core.types import FloatArray
     from softcount.mixture.report import Grouping
     from softcount.senses import SenseInducer
@@ -122,7 +122,7 @@ class Senses(AnswerOptions, LearnerOptions, LearningCommand):
             **self.learning(self.make_learner()),
         )
 
-    def fit(self, model: SenseInducer, data: list[Any], progress: Progress) -> None:
+    def fit(self, model: SenseInducer, data: list[Any], progress: FitProgress) -> None:
         forms = [form.strip() for form in (self.forms or "").split(",") if form.strip()]
         model.fit(
             data, forms if self.word is None else [self.word, *forms], **self.fit_options(progress)

@@ -23,7 +23,7 @@ from softcount.core.verdict import Verdict
 from softcount.mixture import GaussianMixture, MultinomialMixture
 from softcount.mixture.base import Clusterer
 from softcount.mixture.core import MixtureCore
-from softcount.mixture.data import Items
+from softcount.mixture.data import MixtureCorpus
 from softcount.senses.parameters import SenseInducerParameters
 from softcount.text import contexts
 from softcount.text.contexts import Occurrence, format_passage
@@ -189,7 +189,7 @@ class SenseInducer(SenseInducerParameters, store.Saveable, HasLearner):
         """Fit, and return the sense of each occurrence."""
         return self.fit(sentences, target, positions=positions).labels_
 
-    def _bind(self, sentences: Any, target: Target = None) -> tuple[MixtureCore, Items]:
+    def _bind(self, sentences: Any, target: Target = None) -> tuple[MixtureCore, MixtureCorpus]:
         """Return the mixture's core and corpus; the default target is that of an earlier fit."""
         fresh = type(self)(**self.get_params(deep=False))
         forms = getattr(self, "forms_", None) if target is None else target

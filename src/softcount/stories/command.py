@@ -21,7 +21,7 @@ from softcount.cli.targets import PLAIN, refuse_read
 from softcount.core.errors import DataError, ImpossibleItem, SoftcountError, StoryError
 
 if TYPE_CHECKING:
-    from softcount.cli.frame import Progress
+    from softcount.cli.frame import FitProgress
     from softcount.core.types import Fit
     from softcount.report.finding import Finding
     from softcount.stories import StoryModel
@@ -252,7 +252,7 @@ class TellStory(LearnerOptions, LearningCommand):
     def size(self, data: StoryItems) -> int:
         return len(data.non_blank)
 
-    def fit(self, model: StoryModel, data: StoryItems, progress: Progress) -> None:
+    def fit(self, model: StoryModel, data: StoryItems, progress: FitProgress) -> None:
         try:
             model.fit(data.items, **self.fit_options(progress))
         # where an error is about an item, or comes from the story, name the line of the file

@@ -14,7 +14,6 @@ import json
 import math
 import os
 import shutil
-import stat
 from array import array
 from bisect import bisect_right
 from collections import defaultdict
@@ -38,6 +37,7 @@ from softcount.core.types import Array, IntArray
 from softcount.text.bags import Bags, Compressed, cut_documents, split_rows
 from softcount.text.counter import WordCounter, as_it_is
 from softcount.text.documents import describe_vectorizer, restore_vectorizer
+from softcount.text.lines import size_of_file
 from softcount.text.tokenise import spaces, words
 
 INDPTR, WORDS, COUNTS = "indptr.bin", "words.bin", "counts.bin"
@@ -441,7 +441,7 @@ def read_facts(folder: Path) -> ArchiveFacts:
             f"{folder} is not an archive: it has no {META}",
             "name the files in the folder, or build an archive from them: softcount corpus build",
         )
-    if _size_of(path) > LARGEST_META:
+    if size_of_file(path, DAMAGED) > LARGEST_META:
         raise StoreError(f"{path} is too large", DAMAGED)
     try:
         meta = json.loads(path.read_bytes())
@@ -482,20 +482,9 @@ def read_facts(folder: Path) -> ArchiveFacts:
     if {name: size for name, (size, _) in facts.files.items()} != expected:
         raise StoreError(f"{path}: the files' names or sizes are not those of an archive", DAMAGED)
     for name, size in expected.items():
-        if (actual := _size_of(folder / name)) != size:
+        if (actual := size_of_file(folder / name, DAMAGED)) != size:
             raise StoreError(f"{folder / name} has {actual} bytes, not {size}", DAMAGED)
     return facts
-
-
-def _size_of(path: Path) -> int:
-    """Return the size of a regular file in bytes; a pipe or device might block for ever."""
-    try:
-        status = path.stat()
-    except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror or error}", DAMAGED) from error
-    if not stat.S_ISREG(status.st_mode):
-        raise StoreError(f"{path} is not a file", DAMAGED)
-    return status.st_size
 
 
 def _is_count(value: Any) -> bool:
@@ -731,7 +720,7 @@ class WordStatistics(NamedTuple):
     numbers: tuple[int, ...]
 
 
-class WordTable:
+class DocumentFrequencies:
     """Provisional numbers for words, in order of appearance, and their document frequencies.
 
     A table that grows too large is sorted and written to disk, and a new one is started with new
@@ -995,7 +984,7 @@ class _Builder:
                     "leave out vocabulary, or give the words as like=[…]",
                 )
             else:
-                table, analyzer = WordTable(scratch), self._choose_analyzer(first)
+                table, analyzer = DocumentFrequencies(scratch), self._choose_analyzer(first)
                 for rows in self._number_words(documents, analyzer, table):
                     writer.append(rows)
                     self.on_progress("reading", writer.n_documents)
@@ -1033,7 +1022,10 @@ class _Builder:
         return analyzer
 
     def _number_words(
-        self, documents: Iterable[Any], analyzer: Callable[[Any], Sequence[str]], table: WordTable
+        self,
+        documents: Iterable[Any],
+        analyzer: Callable[[Any], Sequence[str]],
+        table: DocumentFrequencies,
     ) -> Iterator[Compressed]:
         """Yield documents as counts of numbered words, many documents at a time."""
         numbers, ends = array("i"), array("q", [0])

@@ -21,10 +21,10 @@ import numpy as np
 from softcount.core.errors import DataError, brief
 from softcount.core.types import IntArray
 from softcount.text.disk import (
-    Column,
     CorpusFolder,
     DiskArray,
     OnProgress,
+    StoredColumn,
     new_corpus,
     read_in_blocks,
 )
@@ -320,7 +320,9 @@ def build_pairs(
     >>> len(pairs), pairs.pair(0), pairs.target.tokens[:].tolist()
     (2, (['the', 'house'], ['das', 'haus']), [0, 1, 2])
     """
-    with new_corpus(path, KIND, {name: Column("<i4") for name in COLUMNS}, on_progress) as writer:
+    with new_corpus(
+        path, KIND, {name: StoredColumn("<i4") for name in COLUMNS}, on_progress
+    ) as writer:
         sides = _Sides(lowercase, None)
         are_texts: bool | None = None
         for block, name in read_in_blocks(data, writer, "pair"):

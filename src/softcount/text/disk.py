@@ -20,7 +20,6 @@ import hashlib
 import json
 import math
 import os
-import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -37,7 +36,7 @@ from softcount.core.drafts import open_whole_folder
 from softcount.core.errors import DataError, StoreError, brief
 from softcount.core.pickling import PickledWithoutCaches
 from softcount.core.types import Array, IntArray
-from softcount.text.lines import Name
+from softcount.text.lines import Name, size_of_file
 
 T = TypeVar("T")
 
@@ -60,7 +59,7 @@ DTYPES = ("|u1", "<u2", "<i4", "<i8", "<f4", "<f8")
 
 
 @dataclass(frozen=True)
-class Column:
+class StoredColumn:
     """What a corpus's metadata say of a column.
 
     ``dtype``  the dtype of its numbers, one of `DTYPES`
@@ -92,7 +91,7 @@ class CorpusFacts:
 
     kind: str
     n_items: int
-    columns: Mapping[str, Column]
+    columns: Mapping[str, StoredColumn]
     sources: Sequence[tuple[str, int]]
     about: Mapping[str, Any]
     shards: Sequence[tuple[int, str]]
@@ -221,7 +220,7 @@ class DiskArray(PickledWithoutCaches):
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp()) / "corpus"
-    >>> with new_corpus(folder, "points", {"x": Column("<f8", (2,))}) as writer:
+    >>> with new_corpus(folder, "points", {"x": StoredColumn("<f8", (2,))}) as writer:
     ...     writer.append(1, x=np.zeros((1, 2)))
     ...     writer.append(2, x=np.ones((2, 2)))
     >>> x = CorpusFolder.open(folder).column("x")
@@ -236,7 +235,7 @@ class DiskArray(PickledWithoutCaches):
     renumber: IntArray | None = None
 
     @cached_property
-    def _column(self) -> Column:
+    def _column(self) -> StoredColumn:
         return self.corpus.facts.columns[self.name]
 
     @cached_property
@@ -459,7 +458,7 @@ def read_facts(folder: Path) -> CorpusFacts:
             "one that is being built appears when it is complete",
         )
     try:
-        if _size_of(path) > LARGEST_META:
+        if size_of_file(path, DAMAGED) > LARGEST_META:
             raise ValueError("it is too large")
         meta = json.loads(path.read_bytes())
         if not isinstance(meta, dict) or meta.get("format") != FORMAT:
@@ -472,7 +471,7 @@ def read_facts(folder: Path) -> CorpusFacts:
             )
         claimed = meta.pop("sha256", None)
         columns = {
-            name: Column(each["dtype"], tuple(each["shape"]), tuple(each["rows"]))
+            name: StoredColumn(each["dtype"], tuple(each["shape"]), tuple(each["rows"]))
             for name, each in meta["columns"].items()
         }
         facts = CorpusFacts(
@@ -487,7 +486,7 @@ def read_facts(folder: Path) -> CorpusFacts:
     stamps = {_shard_name(n): size for n, (size, _) in enumerate(facts.shards)}
     stamps |= {f"{name}.json": size for name, (size, _) in facts.names.items()}
     for name, size in stamps.items():
-        if (actual := _size_of(folder / name)) != size:
+        if (actual := size_of_file(folder / name, DAMAGED)) != size:
             raise StoreError(f"{folder / name} has {actual} bytes, not {size}", DAMAGED)
     return facts
 
@@ -512,17 +511,6 @@ def _check_facts(facts: CorpusFacts) -> None:
         raise ValueError("its files have invalid names")
 
 
-def _size_of(path: Path) -> int:
-    """Return the size of a regular file in bytes; a pipe or device might block for ever."""
-    try:
-        status = path.stat()
-    except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror or error}", DAMAGED) from error
-    if not stat.S_ISREG(status.st_mode):
-        raise StoreError(f"{path} is not a file", DAMAGED)
-    return status.st_size
-
-
 # Writing
 
 
@@ -539,7 +527,7 @@ class CorpusWriter:
 
     folder: Path
     kind: str
-    columns: Mapping[str, Column]
+    columns: Mapping[str, StoredColumn]
     on_progress: OnProgress = lambda items: None
     about: dict[str, Any] = field(default_factory=dict)
     sources: list[tuple[str, int]] = field(default_factory=list)
@@ -613,7 +601,7 @@ class CorpusWriter:
 def new_corpus(
     path: str | os.PathLike[str],
     kind: str,
-    columns: Mapping[str, Column],
+    columns: Mapping[str, StoredColumn],
     on_progress: OnProgress = lambda items: None,
 ) -> Iterator[CorpusWriter]:
     """Make a corpus that appears under its name, complete, at the end of the ``with`` block.

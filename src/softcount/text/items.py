@@ -23,10 +23,10 @@ from softcount.core.types import IntArray
 from softcount.text.disk import (
     BLOCK,
     DAMAGED,
-    Column,
     CorpusFolder,
     DiskArray,
     OnProgress,
+    StoredColumn,
     new_corpus,
     read_in_blocks,
 )
@@ -130,7 +130,7 @@ def build_items(
     >>> len(some), some[0], some[1:], some.select([2, 0])
     (3, 'HTH', [('A', ['H', None]), {'a': 1}], [{'a': 1}, 'HTH'])
     """
-    columns = {"text": Column("|u1"), "lengths": Column("<i8")}
+    columns = {"text": StoredColumn("|u1"), "lengths": StoredColumn("<i8")}
     with new_corpus(path, KIND, columns, on_progress) as writer:
         for block, name in read_in_blocks(data, writer, "item"):
             lines = []

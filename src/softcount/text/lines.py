@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from io import BufferedIOBase, BufferedReader
+from pathlib import Path
 
-from softcount.core.errors import DataError
+from softcount.core.errors import DataError, StoreError
 
 Name = Callable[[int], str]
 """Function from the number of a line to its name in messages."""
@@ -97,3 +99,14 @@ def encode_texts(texts: list[str]) -> Iterator[bytes]:
             lines = "\n".join(text.replace("\n", " ") for text in block)
         # lone surrogates pass here; decoding the words reports them with their position
         yield lines.encode("utf-8", "surrogatepass") + b"\n"
+
+
+def size_of_file(path: Path, hint: str) -> int:
+    """Return the size of a regular file in bytes; a pipe or device might block for ever."""
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror or error}", hint) from error
+    if not stat.S_ISREG(status.st_mode):
+        raise StoreError(f"{path} is not a file", hint)
+    return status.st_size

@@ -19,10 +19,10 @@ import numpy as np
 from softcount.core.errors import DataError, brief
 from softcount.core.types import IntArray
 from softcount.text.disk import (
-    Column,
     CorpusFolder,
     DiskArray,
     OnProgress,
+    StoredColumn,
     find_rows,
     new_corpus,
     number_items,
@@ -255,7 +255,7 @@ def build_sequences(
     >>> some.tokens[:].tolist(), some.words, some.select([2]).sentence(0)
     ([0, 1, 2, 0, 3], ['the', 'dog', 'barks', 'cat'], ['the', 'cat'])
     """
-    columns = {"tokens": Column("<i4"), "lengths": Column("<i4")}
+    columns = {"tokens": StoredColumn("<i4"), "lengths": StoredColumn("<i4")}
     with new_corpus(path, KIND, columns, on_progress) as writer:
         builder = SideBuilder(Vocabulary(()), lowercase)
         for block, name in read_in_blocks(data, writer, "sentence"):

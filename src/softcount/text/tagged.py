@@ -21,10 +21,10 @@ from softcount.core.errors import DataError, StoreError, brief
 from softcount.core.types import IntArray
 from softcount.text.disk import (
     DAMAGED,
-    Column,
     CorpusFolder,
     DiskArray,
     OnProgress,
+    StoredColumn,
     new_corpus,
     read_in_blocks,
 )
@@ -302,7 +302,7 @@ def build_tagged(
     >>> some, some.select([1]).sentence(0)
     (<Tagged: 2 sentences, 4 words; 2 tags>, [('a', 'DT'), ('cat', 'NN')])
     """
-    columns = {name: Column("<i4") for name in ("tokens", "tags", "lengths")}
+    columns = {name: StoredColumn("<i4") for name in ("tokens", "tags", "lengths")}
     with new_corpus(path, KIND, columns, on_progress) as writer:
         builder, numbers = SideBuilder(Vocabulary(()), lowercase), dict[str, int]()
         by_number: bool | None = None  # whether tags are given as numbers

@@ -34,10 +34,10 @@ from softcount.core.types import IntArray
 from softcount.text.disk import (
     BLOCK,
     DAMAGED,
-    Column,
     CorpusFolder,
     DiskArray,
     OnProgress,
+    StoredColumn,
     new_corpus,
     read_in_blocks,
 )
@@ -393,10 +393,10 @@ def build_trees(
     if isinstance(data, Trees) and data.origin and data.numbers == list(range(len(data))):
         data = {data.origin: data}
     columns = {
-        "text": Column("|u1"),
-        "sizes": Column("<i4"),
-        "tokens": Column("<i4"),
-        "lengths": Column("<i4"),
+        "text": StoredColumn("|u1"),
+        "sizes": StoredColumn("<i4"),
+        "tokens": StoredColumn("<i4"),
+        "lengths": StoredColumn("<i4"),
     }
     with new_corpus(path, KIND, columns, on_progress) as writer:
         builder, is_empty = SideBuilder(Vocabulary(())), True

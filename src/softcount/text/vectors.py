@@ -13,10 +13,10 @@ from softcount.core.errors import DataError, StoreError, brief
 from softcount.core.types import FloatArray, IntArray
 from softcount.text.disk import (
     DAMAGED,
-    Column,
     CorpusFolder,
     DiskArray,
     OnProgress,
+    StoredColumn,
     find_rows,
     new_corpus,
     number_items,
@@ -81,14 +81,14 @@ def build_vectors(
     if dtype not in ("float64", "float32"):
         raise DataError(f"dtype={brief(dtype)} is unknown", "give float64 or float32")
     code = np.dtype(dtype).newbyteorder("<").str
-    columns = {"rows": Column(code), "lengths": Column("<i8")}
+    columns = {"rows": StoredColumn(code), "lengths": StoredColumn("<i8")}
     dimensions: int | None = None
     with new_corpus(path, KIND, columns, on_progress) as writer:
         for block, name in read_in_blocks(data, writer, "sequence"):
             rows, lengths = _join(block, name)
             if rows.size and dimensions is None:
                 dimensions = rows.shape[1]
-                writer.columns = {**columns, "rows": Column(code, (dimensions,))}
+                writer.columns = {**columns, "rows": StoredColumn(code, (dimensions,))}
             if rows.size and rows.shape[1] != dimensions:
                 n = int(np.flatnonzero(lengths)[0])
                 raise DataError(

@@ -37,7 +37,7 @@ from softcount.core.errors import DataError, brief
 from softcount.topics.parameters import LDAParameters
 
 if TYPE_CHECKING:
-    from softcount.cli.frame import Progress
+    from softcount.cli.frame import FitProgress
     from softcount.core.types import FloatArray
     from softcount.mixture.report import Grouping
     from softcount.text.archive import Archive
@@ -484,7 +484,7 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
     def size(self, data: DocumentsRead) -> int:
         return len(data.documents.items)
 
-    def fit(self, model: TopicModel, data: DocumentsRead, progress: Progress) -> None:
+    def fit(self, model: TopicModel, data: DocumentsRead, progress: FitProgress) -> None:
         model.fit(data.documents.items, labels=data.labels, **self.fit_options(progress))
 
     def answer(self, model: TopicModel, data: DocumentsRead) -> TopicAnswers:
@@ -561,11 +561,11 @@ class Topics(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
                 answer: dict[str, Any] = {
                     "line": number,
                     "topic": k if has_topic else None,
-                    "share": row[k] if has_topic else None,
+                    "proportion": row[k] if has_topic else None,
                     "words": int(count) if count.is_integer() else count,
                 }
                 if self.proba:
-                    answer["shares"] = row
+                    answer["proportions"] = row
                 text = json.dumps(answer, ensure_ascii=False)
             elif self.proba:
                 text = "\t".join(f"{p:.6g}" for p in row)
