@@ -47,7 +47,8 @@ def is_cut(cut: Callable[[float], None]) -> None:
 def sides(case: Case) -> BidirectionalCorpus:
     there = case.corpus()
     known = there.constraints and there.constraints.reversed()
-    return BidirectionalCorpus(there, BitextCorpus(there.pairs.flipped(), case.null, known))
+    back = BitextCorpus(there.pairs.flipped(), case.null, known)
+    return BidirectionalCorpus(there, back, mirrored=True)
 
 
 def as_sent(shard: BitextShard) -> BitextShard:
@@ -136,7 +137,7 @@ def test_both_directions_are_cut_at_the_same_pairs(cut: Callable[[float], None])
     assert len(parts) > 10
     for part in parts:
         assert np.array_equal(part.forward.numbers, part.backward.numbers)
-        for side in part:
+        for side in (part.forward, part.backward):
             assert side.arrays.offsets[-1] <= 40 or len(side) == 1
 
 
@@ -219,9 +220,18 @@ def test_the_counts_of_translations_do_not_depend_on_the_order(
 def test_shards_of_both_directions_add_up(kind: str, agree: bool, is_cut: None) -> None:
     core, corpus, params = agreeing(text(60, 4), kind, agree)
     whole = BidirectionalShard(corpus.forward.everything, corpus.backward.everything)
-    each = [core.expect(params, part, EStep()) for part in corpus.shards()]
+    parts = corpus.shards()
+    each = [core.expect(params, part, EStep()) for part in parts]
     assert len(each) > 4
-    assert_same(core.expect(params, whole, EStep()), reduce(add, each))
+    # counted in each direction by itself, and in one for both
+    assert not whole.mirrored
+    assert all(part.mirrored for part in parts)
+    wanted = reduce(add, each)
+    assert_same(core.expect(params, whole, EStep()), wanted)
+    with Local(1).open(parts, threads_inside=True) as session:
+        found = session.expect(core.expect, params, EStep()).counts
+    for name in ("forward.translation", "backward.translation"):
+        assert np.asarray(found[name]).tobytes() == np.asarray(wanted.counts[name]).tobytes()
 
 
 @every_model

@@ -196,3 +196,15 @@ def test_half_the_bits() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-6)
     # one stem on either side: a word's share of it is its frequency
     np.testing.assert_allclose(expected[:2], [(1 + 2 * 0.25) / 3, 2 * 0.75 / 3])
+
+
+def test_counts_become_parameters_in_place() -> None:
+    """Also where words of one stem are not next to each other, and blocks are small."""
+    stems = Stems.of([*"abab"], [*"xyx"], np.array([1, 3, 2]), 1, 2.0, 0.1)
+    indptr, outcomes = np.array([0, 3, 5, 7, 8, 11]), np.array([0, 1, 2, 0, 1, 1, 2, 0, 0, 1, 2])
+    table = StemTable(indptr, outcomes, stems=stems, block=4)
+    counts, old = RNG.uniform(0.0, 3.0, 11), table.uniform()
+    wanted = table.maximise(counts, old, RNG)
+    found = table.consume("maximise", counts, old, RNG)
+    assert found is counts
+    assert found.tobytes() == wanted.tobytes()

@@ -88,6 +88,17 @@ def test_counts_become_parameters_in_the_same_way(case: Pair) -> None:
 
 
 @given(pairs)
+@settings(max_examples=60, deadline=None)
+def test_counts_become_parameters_in_place(case: Pair) -> None:
+    rng = np.random.default_rng(0)
+    wanted = case.large.maximise(case.counts, case.old, rng)
+    counts = case.counts.copy()
+    found = case.large.consume("maximise", counts, case.old, rng)
+    assert found is counts
+    assert found.tobytes() == wanted.tobytes()
+
+
+@given(pairs)
 @settings(max_examples=120, deadline=None)
 def test_terms_of_the_objective(case: Pair) -> None:
     rng = np.random.default_rng(0)

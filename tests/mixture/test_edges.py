@@ -10,6 +10,9 @@ import pytest
 from scipy import sparse
 
 import softcount as sc
+from softcount.core.types import ColumnCounts
+from softcount.families import Categorical
+from softcount.mixture.core import WordTable
 
 RNG = np.random.default_rng(4)
 COUNTS = RNG.poisson(1.0, (8, 5))
@@ -392,3 +395,20 @@ def test_odd_unicode() -> None:
 def test_texts_for_a_model_of_matrices() -> None:
     with pytest.raises(sc.DataError, match="fitted to a matrix"):
         sc.MultinomialMixture(2).fit(COUNTS).predict(["some text"])
+
+
+# large tables
+
+
+@pytest.mark.parametrize("prior", [1.0, 1.5])
+def test_counts_of_words_become_parameters_in_place(prior: float) -> None:
+    counts = RNG.poisson(1.0, (3, 40)).astype(float)
+    counts[1] = 0.0
+    table, plain = WordTable((3, 40), prior), Categorical((3, 40), prior)
+    old = plain.random(RNG)
+    wanted = plain.maximise(counts, old, RNG)
+    columns = ColumnCounts(np.arange(40), np.ascontiguousarray(counts.T), 40)
+    assert table.consume("maximise", columns, old, RNG).tobytes() == wanted.tobytes()
+    found = table.consume("maximise", counts, old, RNG)
+    assert np.shares_memory(found, counts)
+    assert found.tobytes() == wanted.tobytes()

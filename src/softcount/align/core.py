@@ -49,6 +49,7 @@ from softcount.core.types import (
     NOTHING_UNCOUNTED,
     Array,
     Counts,
+    DerivedCounts,
     EStep,
     FloatArray,
     IntArray,
@@ -250,8 +251,13 @@ class ShardEStep:
         shard: BitextShard,
         how: EStep,
         narrow: bool = False,
+        null_alone: bool = False,
     ) -> None:
-        """``narrow``: counts have the dtype of the table, unless shards are to be added up."""
+        """Prepare the E-step.
+
+        ``narrow``      counts have the dtype of the table, unless shards are to be added up
+        ``null_alone``  of translations, only those of the empty word are counted
+        """
         self.core, self.params, self.shard, self.how = core, params, shard, how
         self.table = shard.take_entries(params[TABLE], how.theory)
         self.logs, self.scores = np.zeros(len(shard)), np.zeros(len(shard))
@@ -259,9 +265,14 @@ class ShardEStep:
         self.table_counts: FloatArray | None = None
         self.total: FloatArray | None = None
         self.counts: dict[str, Array] = {}
-        if not how.score_only:
+        self._null_alone = null_alone
+        if null_alone:
+            self.table_counts = np.zeros(int(np.diff(shard.lexicon.indptr[-2:])[0]))
+            self.counts = core.zero_counts(shard)
+        elif not how.score_only:
             if how.into is not None and shard.grid is not None:
-                self.total = how.into(TABLE, core.table.n_entries, np.float64)
+                size = core.table.n_entries
+                self.total = how.into(TABLE, lambda: pages.zeros(size))
             if self.total is not None and shard.entries is None:
                 self.table_counts = self.total
             else:
@@ -289,7 +300,11 @@ class ShardEStep:
 
     def count(self, block: LinkBlock, links: FloatArray) -> None:
         """Add a block's posteriors to the counts of translations, if requested."""
-        if self.table_counts is not None:
+        if self.table_counts is None:
+            return
+        if self._null_alone:
+            block.scatter_null(links, self.table_counts)
+        else:
             block.scatter(links, self.table_counts, self.how.threads)
 
     def add_fixed(self, logs: float) -> None:
@@ -299,25 +314,31 @@ class ShardEStep:
 
     def stats(self) -> Stats:
         """Return the statistics of the E-step; raise if a pair has probability 0."""
-        shard, table, theory = self.shard, self.table_counts, self.how.theory
+        shard, table = self.shard, self.table_counts
         check_possible(shard.numbers, self.logs, IMPOSSIBLE, REMEDY)
         counts: dict[str, Counts] = {}
         if table is not None:
             counts = self.core.model_counts(shard, self.counts)
+            if self._null_alone:
+                return self._stats(counts)
             if self.total is None:
                 counts = {TABLE: shard.model_counts(table, self.core.table.n_entries), **counts}
             elif shard.entries is not None:
                 sparse.add_at(self.total, shard.entries, table)
-            if theory and shard.entries is not None:
+            if self.how.theory and shard.entries is not None:
                 # entries that are not in the model's lexicon have the fixed probability UNSEEN
                 unseen = float(table[shard.entries < 0].sum())
                 self.add_fixed(unseen * math.log(UNSEEN))
+        return self._stats(counts)
+
+    def _stats(self, counts: dict[str, Counts]) -> Stats:
+        theory = self.how.theory
         return Stats(
             counts,
             log_likelihood=float(self.logs.sum()),
             score=float(self.scores.sum()),
-            items=float(len(shard)),
-            tokens=float(len(shard.target.tokens)),
+            items=float(len(self.shard)),
+            tokens=float(len(self.shard.target.tokens)),
             uncounted=Uncounted(self.expected, self.ahead) if theory else NOTHING_UNCOUNTED,
         )
 
@@ -809,7 +830,30 @@ def _of_direction(how: EStep, prefix: str) -> EStep:
     into = how.into
     if into is None:
         return how
-    return replace(how, into=lambda name, size, dtype: into(prefix + name, size, dtype))
+    return replace(how, into=lambda name, make: into(prefix + name, make))
+
+
+class TransposedCounts(DerivedCounts):
+    """Translations of the backward direction, counted by the links that both directions agree on.
+
+    Each of them is a link of the forward direction, too: they are counted there, and here again
+    only those of the empty word. To be read as an array.
+
+    ``forward``  (entries,) the counts of the forward table
+    ``null``     (target entries of the empty word,) the counts of the backward table's last row
+    """
+
+    def __init__(self, forward: FloatArray, there: LargeTable, back: LargeTable) -> None:
+        self.forward, self._there, self._back = forward, there, back
+        self.null = np.zeros(int(np.diff(back.indptr[-2:])[0]))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        there, back = self._there, self._back
+        counts = pages.zeros(back.n_entries, dtype or np.float64)
+        rows = there.indptr[:-1], there.outcomes
+        kernels.transpose_counts(*rows, self.forward, back.indptr[:-1].copy(), counts)
+        counts[back.indptr[-2] :] = self.null
+        return counts
 
 
 class AgreementCore(Model):
@@ -861,7 +905,11 @@ class AgreementCore(Model):
             back = self.backward.expect(backward_params, shard.backward, backward_step)
         else:
             forward = ShardEStep(self.forward, forward_params, shard.forward, forward_step)
-            backward = ShardEStep(self.backward, backward_params, shard.backward, backward_step)
+            mirrored = shard.mirrored and not how.score_only
+            settings: Any = {"null_alone": mirrored}
+            backward = ShardEStep(
+                self.backward, backward_params, shard.backward, backward_step, **settings
+            )
             for block, other in zip(shard.forward.blocks(), shard.backward_blocks(), strict=True):
                 links, reverse = forward.posteriors(block), backward.posteriors(other)
                 if not how.score_only:
@@ -871,6 +919,9 @@ class AgreementCore(Model):
                 forward.count(block, links)
                 backward.count(other, reverse)
             there, back = forward.stats(), backward.stats()
+            if mirrored:
+                counts = self._count_backward(forward, backward, ways[1])
+                back = replace(back, counts={**back.counts, **counts})
         return Stats(
             join_directions([there.counts, back.counts]),
             there.log_likelihood + back.log_likelihood,
@@ -879,6 +930,36 @@ class AgreementCore(Model):
             there.tokens + back.tokens,
             uncounted=there.uncounted + back.uncounted,
         )
+
+    def _count_backward(
+        self, forward: ShardEStep, backward: ShardEStep, how: EStep
+    ) -> dict[str, Counts]:
+        """Return the counts of the backward table, which has the forward table's pairs of words.
+
+        They are none if they are in what all shards share.
+        """
+        assert forward.table_counts is not None
+        assert backward.table_counts is not None
+        shard, null = backward.shard, backward.table_counts
+        tables = self.forward.table, self.backward.table
+        if how.into is not None and (total := forward.total) is not None:
+            shared = how.into(TABLE, lambda: TransposedCounts(total, *tables))
+            first = tables[1].indptr[-2]
+            own = slice(None)
+            if shard.entries is not None:
+                own = shard.entries[shard.lexicon.indptr[-2] :] - first
+            shared.null[own] += null
+            return {}
+        if how.into is not None and shard.entries is None:
+            counts = TransposedCounts(forward.table_counts, *tables)
+            counts.null += null
+            return {TABLE: counts}
+        rows = forward.shard.lexicon.indptr[:-1], forward.shard.lexicon.targets
+        indptr = shard.lexicon.indptr
+        own_counts = pages.zeros(len(shard.lexicon))
+        kernels.transpose_counts(*rows, forward.table_counts, indptr[:-1].copy(), own_counts)
+        own_counts[indptr[-2] :] = null
+        return {TABLE: shard.model_counts(own_counts, tables[1].n_entries)}
 
     def totals(self, shard: BidirectionalShard) -> dict[str, float]:
         """Return the total counts: every word of either side is aligned to one word or NULL."""

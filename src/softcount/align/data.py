@@ -38,8 +38,12 @@ PIECE = 1 << 22
 NARROW = 1 << 16
 """With at most this many target words, their indices are stored in two bytes."""
 
-BLOCK = 1 << 23
-"""The maximum number of links in a block, unless a single pair has more."""
+BLOCK = 1 << 21
+"""The maximum number of links in a block, unless a single pair has more.
+
+Whatever the block, most rows of the table are read for it: smaller blocks take less memory, and
+more time.
+"""
 
 PART = 1 << 18
 """Words are counted this many at a time, or as many as the vocabulary has: counting copies them."""
@@ -667,6 +671,14 @@ class LinkBlock:
         arguments = self.first, self.last, arrays, links, self.shard.rounding, counts
         over_rows(kernels.scatter, arrays.occurs, threads, *arguments)
 
+    def scatter_null(self, links: FloatArray, counts: FloatArray) -> None:
+        """Do what `scatter` does for the empty word alone; ``counts`` are of its entries."""
+        arrays, last = self.shard.arrays, self.shard.lexicon.n_sources
+        begin = arrays.rows[last]
+        own = arrays._replace(rows=arrays.rows - begin, targets=arrays.targets[begin:])
+        rounding = self.shard.rounding
+        kernels.scatter(last, last + 1, self.first, self.last, own, links, rounding, counts)
+
     def matrices(self, links: FloatArray) -> Iterator[FloatArray]:
         """Yield the links of each pair, (l + 1, m); the last row is that of the empty word."""
         shapes = zip(self.offsets[:-1], self.offsets[1:], *self.sizes, strict=True)
@@ -914,14 +926,19 @@ class BitextCorpus:
 
 
 class BidirectionalShard(NamedTuple):
-    """The same pairs in both directions."""
+    """The same pairs in both directions.
+
+    ``mirrored``  whether both lexicons have the same pairs of words
+    """
 
     forward: BitextShard
     backward: BitextShard
+    mirrored: bool = False
 
     def load(self, threads: int = 1) -> BidirectionalShard:
         """Return the shard for an E-step: see `BitextShard.load`."""
-        return BidirectionalShard(self.forward.load(threads), self.backward.load(threads))
+        sides = self.forward.load(threads), self.backward.load(threads)
+        return BidirectionalShard(*sides, self.mirrored)
 
     def backward_blocks(self) -> Iterator[LinkBlock]:
         """Yield backward blocks of the same pairs as the forward blocks."""
@@ -934,27 +951,34 @@ class BidirectionalShardOnDisk(NamedTuple):
 
     forward: BitextShardOnDisk
     backward: BitextShardOnDisk
+    mirrored: bool = False
 
     def load(self, threads: int = 1) -> BidirectionalShard:
         """Read the shard in both directions."""
-        return BidirectionalShard(self.forward.load(threads), self.backward.load(threads))
+        sides = self.forward.load(threads), self.backward.load(threads)
+        return BidirectionalShard(*sides, self.mirrored)
 
 
 def _join_shards(
-    forward: Sequence[Any], backward: Sequence[Any], n: int
+    forward: Sequence[Any], backward: Sequence[Any], mirrored: bool, n: int
 ) -> BidirectionalShard | BidirectionalShardOnDisk:
     """Return shard n of both directions."""
     there, back = forward[n], backward[n]
-    on_disk = isinstance(there, BitextShardOnDisk)
-    return BidirectionalShardOnDisk(there, back) if on_disk else BidirectionalShard(there, back)
+    if isinstance(there, BitextShardOnDisk):
+        return BidirectionalShardOnDisk(there, back, mirrored)
+    return BidirectionalShard(there, back, mirrored)
 
 
 @dataclass(frozen=True, eq=False)
 class BidirectionalCorpus:
-    """The corpus of both directions."""
+    """The corpus of both directions.
+
+    ``mirrored``  whether both lexicons have the same pairs of words: see `BitextCorpus.flipped`
+    """
 
     forward: BitextCorpus
     backward: BitextCorpus
+    mirrored: bool = False
 
     def __len__(self) -> int:
         return len(self.forward)
@@ -967,21 +991,23 @@ class BidirectionalCorpus:
     def shards(self, batch_size: int | None = None, seed: int = 0) -> Sequence[Any]:
         """Return shards as `BitextCorpus.shards` does, in both directions."""
         sides = [side.shards(batch_size, seed) for side in (self.forward, self.backward)]
-        both = _join_all(*sides)
+        both = _join_all(sides[0], sides[1], self.mirrored)
         return both if isinstance(sides[0], ShardsOnAccess) else list(both)
 
     def chunks(self) -> Sequence[Any]:
         """Return all pairs in order, `CHUNK` at a time, as shards made on access."""
-        return _join_all(self.forward.chunks(), self.backward.chunks())
+        return _join_all(self.forward.chunks(), self.backward.chunks(), mirrored=False)
 
     def name(self, number: int) -> str:
         return self.forward.name(number)
 
 
-def _join_all(forward: Sequence[Any], backward: Sequence[Any]) -> ShardsOnAccess[Any]:
+def _join_all(
+    forward: Sequence[Any], backward: Sequence[Any], mirrored: bool
+) -> ShardsOnAccess[Any]:
     """Return the shards of both directions, made on access."""
-    numbers = range(len(forward))
-    return ShardsOnAccess(partial(_join_shards, forward, backward), [(n,) for n in numbers])
+    join = partial(_join_shards, forward, backward, mirrored)
+    return ShardsOnAccess(join, [(n,) for n in range(len(forward))])
 
 
 @dataclass(frozen=True, eq=False)

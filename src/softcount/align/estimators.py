@@ -885,7 +885,7 @@ class BidirectionalAligner(BaseAligner):
         turned = there.flipped(constraints)
         backward, back = self.backward_._bind_pairs(turned.pairs, constraints, corpus=turned)
         core = AgreementCore(self._name, forward, backward, self.agree)
-        return core, BidirectionalCorpus(there, back)
+        return core, BidirectionalCorpus(there, back, mirrored=True)
 
     def _bind_more(self, core: AgreementCore, data: Any) -> BidirectionalCorpus:
         there = self.forward_._bind_more(core.forward, data)

@@ -104,7 +104,9 @@ class StemTable(LargeTable):
             yield first, end
             first = end
 
-    def _each(self, method: str, counts: Counts, old: Array, *more: Any) -> Array:
+    def _each(
+        self, method: str, counts: Counts, old: Array, *more: Any, out: Array | None = None
+    ) -> Array:
         stems, observed = self.stems, np.asarray(counts)
         target_stems = (stems.targets, stems.shares, float(stems.strength), float(stems.smoothing))
         if method == "draw":  # rows are drawn in their own order
@@ -113,7 +115,7 @@ class StemTable(LargeTable):
             lend_counts(*groups, target_stems, observed, augmented)
             return super()._each(method, augmented, old, *more)
         old = pages.contiguous(old)  # the initial table is one broadcast number
-        new = pages.zeros(self.shape, self.dtype)
+        new = pages.zeros(self.shape, self.dtype) if out is None else out
         for first, last in self._groups():
             begins = self._begins[first : last + 1]
             rows = self._members[begins[0] : begins[-1]]

@@ -835,7 +835,8 @@ class GibbsAlignmentCore(AgreementCore):
     ) -> LinkSampler:
         """Start the next chain of each direction, with initial links drawn given ``params``."""
         items = sum(len(shard.forward) for shard in shards)
-        words = sum(len(side.target.tokens) for shard in shards for side in shard)
+        sides = [side for shard in shards for side in (shard.forward, shard.backward)]
+        words = sum(len(side.target.tokens) for side in sides)
         tables = [direction[TABLE] for direction in split_directions(params)]
         return LinkSampler(self, tables, float(items), float(words))
 

@@ -197,6 +197,18 @@ def transpose(indptr: IntArray, targets: IntArray, free: IntArray, out: IntArray
 
 
 @njit
+def transpose_counts(
+    indptr: IntArray, targets: IntArray, counts: FloatArray, free: IntArray, out: FloatArray
+) -> None:
+    """Write the counts of entries where `transpose` writes their rows."""
+    for row in range(len(indptr) - 1):
+        for k in range(indptr[row], indptr[row + 1]):
+            f = targets[k]
+            out[free[f]] = counts[k]
+            free[f] += 1
+
+
+@njit
 def unite_rows(
     indptr: IntArray,
     targets: IntArray,

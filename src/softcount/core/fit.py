@@ -15,7 +15,17 @@ from softcount.core import interrupt
 from softcount.core.errors import DataError, ImpossibleItem, LearnerError, SoftcountError
 from softcount.core.model import Corpus, Model, require_bound
 from softcount.core.spill import empty_table, read_only
-from softcount.core.types import Array, Counts, EStep, Fit, Params, State, Stats, Trace
+from softcount.core.types import (
+    Array,
+    Counts,
+    DerivedCounts,
+    EStep,
+    Fit,
+    Params,
+    State,
+    Stats,
+    Trace,
+)
 from softcount.core.verdict import Verdict
 from softcount.core.warnings import NotDistributedWarning
 from softcount.engines.base import Engine, Expect, Session
@@ -711,11 +721,15 @@ class Run:
         if self.theory or self.learner.m == "mean_field" or not isinstance(counts, dict):
             return self.m_step(step.stats, tables)
         rng = self.rng("update")
-        params: dict[str, Array] = {}
-        for name, family in self.families.items():
-            one = counts.pop(name)
-            params[name] = family.update(self.learner.m, one, tables.params[name], rng)
+        made: dict[str, Array] = {}
+        names = list(self.families)
+        if self.learner.m == "maximise":  # which may overwrite what others are derived from
+            names.sort(key=lambda name: not isinstance(counts[name], DerivedCounts))
+        for name in names:
+            one, family = counts.pop(name), self.families[name]
+            made[name] = family.consume(self.learner.m, one, tables.params[name], rng)
             del one
+        params = {name: made[name] for name in self.families}
         new = replace(self.tables(params), change=self._change(tables.params, params))
         self.last = None
         return new

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -147,7 +148,26 @@ class ColumnCounts:
         return dense
 
 
-Counts = Array | SparseCounts | ColumnCounts
+class DerivedCounts(ABC):
+    """Counts of one family that are computed from another's, when they are read as an array."""
+
+    __array_ufunc__ = None
+
+    @abstractmethod
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """Compute the counts."""
+
+    def __add__(self, other: Counts) -> Counts:
+        return np.asarray(self) + other
+
+    def __mul__(self, factor: float) -> Counts:
+        return np.asarray(self) * factor
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+
+Counts = Array | SparseCounts | ColumnCounts | DerivedCounts
 
 
 @dataclass(frozen=True)
@@ -237,10 +257,10 @@ class EStep:
                     own parameters close to convergence
     ``theory``      fill in `Stats.uncounted`, so that Q and the entropy can be separated
     ``against``     other parameters, at which `Uncounted.ahead` is computed
-    ``into``        returns, for the name of a family, a number of counts and a dtype, an array that
-                    all shards share; it is zero at first. A shard may add its counts to that,
-                    instead of returning them, if their sum does not depend on the order. None:
-                    shards are not all taken in turn by this process
+    ``into``        returns, for the name of a family, the counts that all shards share; a function
+                    makes them at first, of zeros. A shard may add its counts to these, instead of
+                    returning them, if their sum does not depend on the order. None: shards are not
+                    all taken in turn by this process
     """
 
     fill: Fill = "soft"
@@ -253,7 +273,7 @@ class EStep:
     mini_batch: bool = False
     theory: bool = False
     against: Params | None = None
-    into: Callable[[str, int, Any], Array] | None = None
+    into: Callable[[str, Callable[[], Any]], Any] | None = None
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any, TypeVar
 
-from softcount.core import interrupt, pages, spill
+from softcount.core import interrupt, spill
 from softcount.core.errors import SoftcountError, brief
 from softcount.core.estimate import count_bytes
 from softcount.core.spill import Region, SpillFile
-from softcount.core.types import Array, EStep, Params, Stats
+from softcount.core.types import EStep, Params, Stats
 from softcount.engines.base import Expect, Shard
 from softcount.engines.blocks import tree_sum
 from softcount.engines.packing import Packed, is_lazy, pack
@@ -97,11 +97,11 @@ class LocalSession(AbstractContextManager["LocalSession"]):
     def expect(
         self, function: Expect, params: Params, how: EStep, which: Sequence[int] | None = None
     ) -> Stats:
-        shared: dict[str, Array] = {}
+        shared: dict[str, Any] = {}
 
-        def share(name: str, size: int, dtype: Any) -> Array:
+        def share(name: str, make: Callable[[], Any]) -> Any:
             if name not in shared:
-                shared[name] = pages.zeros(size, dtype)
+                shared[name] = make()
             return shared[name]
 
         if self._pool is None:

@@ -60,6 +60,10 @@ class Family(ABC):
             return self.mean_field(counts, old, rng)
         return self.draw(counts, old, rng)
 
+    def consume(self, how: Update, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
+        """Do what `update` does, with counts that nobody else needs: they may be overwritten."""
+        return self.update(how, counts, old, rng)
+
     @abstractmethod
     def maximise(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
         """Return the posterior mode given the counts (maximum likelihood under a flat prior)."""

@@ -257,11 +257,17 @@ class DirichletRows(Family):
             )
 
     def maximise(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
+        return self._maximise(counts, old)
+
+    def _maximise(self, counts: Counts, old: Array, overwrite: bool = False) -> Array:
         self.require_mode()
         has_exceptions = not (self.ties is None and self.mask is None and self.held is None)
         if isinstance(self.alpha, float) and not has_exceptions:
             flat = np.asarray(counts, dtype=np.float64).reshape(-1)
-            made = normalise_counts(flat, self.alpha - 1.0, self.indptr, self._inside(old))
+            # what was sparse has become an array that is nobody else's
+            own = overwrite or not isinstance(counts, np.ndarray)
+            made = flat if own else np.empty(len(flat))
+            normalise_counts(flat, self.alpha - 1.0, self.indptr, self._inside(old), made)
             return made.reshape(self.shape)
         return self._settle(self._pooled(counts) + (self.alpha - 1.0), old)
 

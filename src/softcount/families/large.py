@@ -11,7 +11,7 @@ import numpy as np
 
 from softcount.core import pages
 from softcount.core.errors import LearnerError
-from softcount.core.types import Array, Counts, SparseCounts
+from softcount.core.types import Array, Counts, SparseCounts, Update
 from softcount.families.base import CountAverage
 from softcount.families.categorical import (
     SMALLEST,
@@ -93,8 +93,11 @@ class LargeTable(SparseCategorical):
             first = last
 
     # block by block
-    def _each(self, method: str, counts: Counts, old: Array, *more: Any) -> Array:
-        new = pages.zeros(self.shape, self.dtype)
+    def _each(
+        self, method: str, counts: Counts, old: Array, *more: Any, out: Array | None = None
+    ) -> Array:
+        counts = _as_array(counts)
+        new = pages.zeros(self.shape, self.dtype) if out is None else out
         for block in self.blocks:
             own = _counts_of(counts, block)
             before = np.ascontiguousarray(old[block.entries])
@@ -102,11 +105,21 @@ class LargeTable(SparseCategorical):
         return new
 
     def _sum(self, method: str, counts: Counts, params: Array) -> float:
+        counts = _as_array(counts)
         each = [
             getattr(block.family, method)(_counts_of(counts, block), params[block.entries])
             for block in self.blocks
         ]
         return float(sum(each))
+
+    def consume(self, how: Update, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
+        if how != "maximise" or isinstance(counts, SparseCounts):
+            return self.update(how, counts, old, rng)
+        own = np.asarray(counts)
+        if own.dtype != self.dtype or not own.flags.writeable:
+            return self.update(how, own, old, rng)
+        self.require_mode()
+        return self._each(how, own, old, rng, out=own)  # block by block
 
     def maximise(self, counts: Counts, old: Array, rng: np.random.Generator) -> Array:
         self.require_mode()
@@ -190,6 +203,11 @@ class LargeTable(SparseCategorical):
         return LazyAverage(self)
 
 
+def _as_array(counts: Counts) -> Counts:
+    """Return counts to be read part by part: an array, unless they are sparse."""
+    return counts if isinstance(counts, SparseCounts) else np.asarray(counts)
+
+
 def _counts_of(counts: Counts, block: _Block) -> Counts:
     if isinstance(counts, SparseCounts):
         begin, end = np.searchsorted(counts.index, (block.entries.start, block.entries.stop))
@@ -197,7 +215,8 @@ def _counts_of(counts: Counts, block: _Block) -> Counts:
         return SparseCounts(
             counts.index[begin:end] - block.entries.start, counts.value[begin:end], size
         )
-    return np.asarray(counts)[block.entries]
+    assert isinstance(counts, np.ndarray)
+    return counts[block.entries]
 
 
 LEFT = 1e-6

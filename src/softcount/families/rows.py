@@ -44,9 +44,11 @@ def normalise(mass: Array, indptr: Array, old: Array) -> Array:
 
 
 @njit
-def normalise_counts(counts: Array, more: float, indptr: Array, old: Array) -> Array:
-    """`normalise` of counts, none below 0, with ``more`` added to each, at one go."""
-    out = np.empty(len(counts))
+def normalise_counts(counts: Array, more: float, indptr: Array, old: Array, out: Array) -> None:
+    """`normalise` counts, none below 0, with ``more`` added to each, at one go.
+
+    ``out`` may be the counts themselves.
+    """
     for row in range(len(indptr) - 1):
         start, end = indptr[row], indptr[row + 1]
         total = 0.0
@@ -55,7 +57,6 @@ def normalise_counts(counts: Array, more: float, indptr: Array, old: Array) -> A
             total += out[entry]
         for entry in range(start, end):
             out[entry] = out[entry] / total if total > 0.0 else old[entry]
-    return out
 
 
 @njit

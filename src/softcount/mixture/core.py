@@ -24,6 +24,7 @@ from softcount.core.types import (
     IntArray,
     Params,
     Stats,
+    Update,
 )
 from softcount.families import Categorical, Gaussian, StickBreaking
 from softcount.families.base import Family
@@ -401,6 +402,16 @@ def _log(values: FloatArray, floor: float) -> FloatArray:
         return np.log(np.maximum(values, floor) if floor else values)
 
 
+class WordTable(Categorical):
+    """The words of each class: there may be millions, and counts become parameters in place."""
+
+    def consume(self, how: Update, counts: Counts, old: Array, rng: Generator) -> Array:
+        given = counts.flags.carray if isinstance(counts, np.ndarray) else True
+        if how == "maximise" and given:
+            return self._maximise(counts, old, overwrite=True)
+        return self.update(how, counts, old, rng)
+
+
 class BagEmission(Emission):
     """Multinomial emission of words: log p(x | k) = Σ_w x_w log θ_kw.
 
@@ -408,7 +419,7 @@ class BagEmission(Emission):
     """
 
     def __init__(self, n_classes: int, n_words: int, prior: float | Array) -> None:
-        self.family = Categorical((n_classes, n_words), prior)
+        self.family = WordTable((n_classes, n_words), prior)
 
     def joint(
         self, params: Array, x: Bags, log_weights: FloatArray, threads: int, floor: float
