@@ -41,7 +41,7 @@ from softcount.align.kernels import (
     PairSizes,
     SentenceShapes,
 )
-from softcount.core import pages
+from softcount.core import pages, spill
 from softcount.core.errors import LearnerError
 from softcount.core.estimate import NUMBER, Estimate, count_bytes, make_estimate, n_entries
 from softcount.core.model import Model, check_possible
@@ -266,7 +266,7 @@ class ShardEStep:
                 self.table_counts = self.total
             else:
                 dtype = self.table.dtype if narrow and shard.grid is None else np.float64
-                self.table_counts = pages.zeros(len(shard.lexicon), dtype)
+                self.table_counts = spill.zeros(len(shard.lexicon), dtype)
             self.counts = core.zero_counts(shard)
         self._memory = np.empty(0, self.table.dtype)
 

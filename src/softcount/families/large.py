@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softcount.core import pages
+from softcount.core import spill
 from softcount.core.errors import LearnerError
 from softcount.core.types import Array, Counts, SparseCounts
 from softcount.families.base import CountAverage
@@ -94,7 +94,7 @@ class LargeTable(SparseCategorical):
 
     # block by block
     def _each(self, method: str, counts: Counts, old: Array, *more: Any) -> Array:
-        new = pages.zeros(self.shape, self.dtype)
+        new = spill.zeros(self.shape, self.dtype)
         for block in self.blocks:
             own = _counts_of(counts, block)
             before = np.ascontiguousarray(old[block.entries])
@@ -158,7 +158,7 @@ class LargeTable(SparseCategorical):
             proper = block.family.proper(own)
             if proper is not own:
                 if made is given:
-                    made = pages.zeros(given.shape, given.dtype)
+                    made = spill.zeros(given.shape, given.dtype)
                     made[:] = given
                 made[block.entries] = proper
         return made
