@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import softcount as sc
+from softcount.core.folder import FitFolder
+from softcount.learners import learn_stream
 from tests.commands import done, lines, refused, run
 
 
@@ -44,11 +47,27 @@ def test_show(here: Path) -> None:
     assert said[0] == "model      MultinomialMixture"
     assert "cluster texts.txt -k 2" in said[1]
     assert any(line.startswith("ended") for line in said)
+    assert said[-1] == "fitted     run/model.softcount"
+    Path("run/model.softcount").unlink()  # as if it had been killed
+    assert lines(done("show", "run"))[-1] == "now        stopped; `softcount resume run` goes on"
+    folder = FitFolder("run")
+    folder._hold()
+    assert lines(done("show", "run"))[-1] == "now        a process is fitting"
+    folder.close()
     facts = json.loads(done("show", "run", "--json").stdout)
     assert facts["progress.json"]["step"] > 0
 
 
+def test_show_a_stream(here: Path) -> None:
+    for _ in learn_stream(sc.LDA(2), [["a b", "b a"], ["c d"]], here / "stream"):
+        pass
+    assert "learned    2 blocks of a stream" in lines(done("show", "stream"))
+    refused("resume", "stream", message="was made by learn_stream")
+
+
 def test_what_is_refused(here: Path) -> None:
+    refused("show", "nowhere", message="no such folder")
+    refused("resume", "texts.txt", message="no such folder")
     refused("show", here, message="holds no fit")
     refused("resume", here, message="holds no fit")
     done("cluster", "texts.txt", "-k", "2", "--folder", "run")

@@ -329,6 +329,16 @@ def test_a_damaged_checkpoint_is_left_out(tmp_path: Path) -> None:
     assert same(again, model().fit(NOTES))
 
 
+def test_all_checkpoints_are_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    halted(path)
+    for checkpoint in checkpoints(path):
+        checkpoint.write_bytes(checkpoint.read_bytes()[:-9])
+    with pytest.warns(CheckpointWarning, match="this run begins anew"):
+        again = resume(path)
+    assert same(again, model().fit(NOTES))
+
+
 def test_a_full_disk_costs_nothing_but_checkpoints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file
 
+import softcount as sc
+from softcount import samples
+from softcount.align import data as align_data
 from softcount.core import spill, store
-from softcount.core.spill import SpillFile, empty_table, read_only
+from softcount.core.errors import StoreError
+from softcount.core.spill import SpillFile, empty_table, large_tables_in_files, read_only
 from softcount.core.types import EStep, Stats
 from softcount.engines import Local
+from softcount.text import build_corpus, open_corpus
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.lists(st.binary(max_size=40), max_size=3))))
@@ -124,3 +130,44 @@ def test_large_files_are_written_array_by_array(
         for found in (by_library[name], small.arrays[name], large.arrays[name]):
             assert found.dtype == array.dtype
             np.testing.assert_array_equal(found, array)
+
+
+def test_large_tables_of_models_are_files_if_the_data_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = samples.pairs()
+    build_corpus(
+        [f"{' '.join(s)} ||| {' '.join(t)}" for s, t in pairs], tmp_path / "pairs", "pairs"
+    )
+    corpus = open_corpus(tmp_path / "pairs")
+    monkeypatch.setattr(spill, "LARGE", 0)
+    monkeypatch.setattr(align_data, "CUT", 200)  # several shards
+    mapped, original = [], spill._reserve
+
+    def reserve(file: Any, size: int) -> None:
+        mapped.append(size)
+        original(file, size)
+
+    monkeypatch.setattr(spill, "_reserve", reserve)
+    make = lambda: sc.align.IBM1(max_iter=3)  # noqa: E731
+    in_memory = make().fit(pairs)
+    assert not mapped
+    on_disk = make().fit(corpus)
+    assert len(mapped) >= 6  # counts and parameters of each step
+    tables = (model.raw_params_["translation"] for model in (in_memory, on_disk))
+    np.testing.assert_array_equal(*tables)
+    mapped.clear()
+    make().fit(pairs)  # it was for that fit alone
+    assert not mapped
+
+
+def test_no_room_for_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    def is_full(file: Any, size: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(spill, "LARGE", 0)
+    monkeypatch.setattr(spill, "_reserve", is_full)
+    for make in (spill.zeros, empty_table):
+        with large_tables_in_files(), pytest.raises(StoreError, match="No space left") as error:
+            make((10,))
+        assert "TMPDIR" in str(error.value.hint)

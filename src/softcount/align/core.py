@@ -41,7 +41,7 @@ from softcount.align.kernels import (
     PairSizes,
     SentenceShapes,
 )
-from softcount.core import pages
+from softcount.core import pages, spill
 from softcount.core.errors import LearnerError
 from softcount.core.estimate import NUMBER, Estimate, count_bytes, make_estimate, n_entries
 from softcount.core.model import Model, check_possible
@@ -272,12 +272,12 @@ class ShardEStep:
         elif not how.score_only:
             if how.into is not None and shard.grid is not None:
                 size = core.table.n_entries
-                self.total = how.into(TABLE, lambda: pages.zeros(size))
+                self.total = how.into(TABLE, lambda: spill.zeros(size))
             if self.total is not None and shard.entries is None:
                 self.table_counts = self.total
             else:
                 dtype = self.table.dtype if narrow and shard.grid is None else np.float64
-                self.table_counts = pages.zeros(len(shard.lexicon), dtype)
+                self.table_counts = spill.zeros(len(shard.lexicon), dtype)
             self.counts = core.zero_counts(shard)
         self._memory = np.empty(0, self.table.dtype)
 
@@ -849,7 +849,7 @@ class TransposedCounts(DerivedCounts):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         there, back = self._there, self._back
-        counts = pages.zeros(back.n_entries, dtype or np.float64)
+        counts = spill.zeros(back.n_entries, dtype or np.float64)
         rows = there.indptr[:-1], there.outcomes
         kernels.transpose_counts(*rows, self.forward, back.indptr[:-1].copy(), counts)
         counts[back.indptr[-2] :] = self.null
@@ -920,7 +920,7 @@ class AgreementCore(Model):
                 backward.count(other, reverse)
             there, back = forward.stats(), backward.stats()
             if mirrored:
-                counts = self._count_backward(forward, backward, ways[1])
+                counts = self._count_backward(forward, backward, backward_step)
                 back = replace(back, counts={**back.counts, **counts})
         return Stats(
             join_directions([there.counts, back.counts]),
@@ -956,7 +956,7 @@ class AgreementCore(Model):
             return {TABLE: counts}
         rows = forward.shard.lexicon.indptr[:-1], forward.shard.lexicon.targets
         indptr = shard.lexicon.indptr
-        own_counts = pages.zeros(len(shard.lexicon))
+        own_counts = spill.zeros(len(shard.lexicon))
         kernels.transpose_counts(*rows, forward.table_counts, indptr[:-1].copy(), own_counts)
         own_counts[indptr[-2] :] = null
         return {TABLE: shard.model_counts(own_counts, tables[1].n_entries)}

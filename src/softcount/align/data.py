@@ -15,7 +15,7 @@ import numpy as np
 
 from softcount.align import kernels
 from softcount.align.kernels import Occurrences, SentenceShapes, ShardArrays
-from softcount.core import pages
+from softcount.core import pages, spill
 from softcount.core.errors import DataError, LearnerError, brief
 from softcount.core.types import BoolArray, Counts, FloatArray, IntArray, SparseCounts
 from softcount.kernels import sparse
@@ -608,7 +608,7 @@ class BitextShard:
         if not self.new:
             if not (isinstance(table, np.ndarray) and table.flags.c_contiguous):
                 return np.asarray(table[self.entries])  # a lazy table, or one broadcast number
-            values: FloatArray = pages.zeros(len(self.entries), table.dtype)
+            values: FloatArray = spill.zeros(len(self.entries), table.dtype)
             sparse.take(table, self.entries, values)
             return values
         values = np.asarray(table[np.maximum(self.entries, 0)])
@@ -816,6 +816,7 @@ class BitextCorpus:
 
     def read(self, first: int, last: int, threads: int = 1) -> BitextShard:
         """Read a shard of consecutive training pairs from disk."""
+        pages.give_back()  # what the shard before, or the end of a step, has left in holes
         whole = self._view(first, last, self.lexicon)
         return whole if len(self.cuts) == 1 else whole._with_own_lexicon(threads)
 

@@ -19,7 +19,7 @@ from scipy.special import xlogy
 from softcount.align import kernels
 from softcount.align.data import cumulate
 from softcount.align.kernels import JumpRows, SentenceShapes
-from softcount.core import pages
+from softcount.core import pages, spill
 from softcount.core.errors import LearnerError
 from softcount.core.types import Array, Counts, FloatArray, IntArray
 from softcount.families.base import CountAverage, Family
@@ -115,7 +115,7 @@ class StemTable(LargeTable):
             lend_counts(*groups, target_stems, observed, augmented)
             return super()._each(method, augmented, old, *more)
         old = pages.contiguous(old)  # the initial table is one broadcast number
-        new = pages.zeros(self.shape, self.dtype) if out is None else out
+        new = spill.zeros(self.shape, self.dtype) if out is None else out
         for first, last in self._groups():
             begins = self._begins[first : last + 1]
             rows = self._members[begins[0] : begins[-1]]

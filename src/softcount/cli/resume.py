@@ -127,7 +127,14 @@ class Show(Command):
     def run(self) -> None:
         import json
 
-        from softcount.core.folder import FACTS, PROGRESS, read_facts
+        from softcount.core.folder import (
+            FACTS,
+            MODEL,
+            PROGRESS,
+            FitFolder,
+            blocks_of_stream,
+            read_facts,
+        )
 
         facts = read_facts(self.folder_)
         has_begun = (self.folder_ / PROGRESS).exists()
@@ -139,6 +146,18 @@ class Show(Command):
             return
         for line in describe_fit(facts, progress, size, time.time()):
             typer.echo(line)
+        if facts.get("stream"):
+            typer.echo(f"learned    {blocks_of_stream(self.folder_):,} blocks of a stream")
+        name, model = shlex.quote(str(self.folder_)), self.folder_ / MODEL
+        in_use = FitFolder(self.folder_).is_in_use()
+        if in_use:
+            typer.echo("now        a process is fitting")
+        elif in_use is False and facts.get("stream"):
+            typer.echo("now        stopped; learn_stream goes on")
+        elif model.exists():  # written at the very end
+            typer.echo(f"fitted     {model}")
+        elif in_use is False:
+            typer.echo(f"now        stopped; `softcount resume {name}` goes on")
 
 
 def describe_fit(
@@ -156,7 +175,7 @@ def describe_fit(
     lines += [f"{name:10} {what}" for name, what in data.items()]
     lines.append(f"on disk    {readable_bytes(size)}")
     if not progress:
-        return [*lines, "no checkpoint yet"]
+        return lines if facts.get("stream") else [*lines, "no checkpoint yet"]
     step, most = progress.get("step"), progress.get("max_iter")
     if "finished" in progress:
         lines.append(f"ended      after step {step}: {progress['finished']}")

@@ -202,17 +202,39 @@ class FitFolder:
             return
         lock = os.open(self.place / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:  # perhaps only by somebody who looks: see `is_in_use`
+                time.sleep(0.1)
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(lock)
             raise StoreError(
                 f"another process is fitting in the folder {self.path}",
-                "wait until it has ended, or choose another folder",
+                f"`softcount show {self.path}` says how far it is; wait, or choose another folder",
             ) from None
         except OSError:  # a file system without locks
             os.close(lock)
             return
         self._lock = lock
+
+    def is_in_use(self) -> bool | None:
+        """Return whether a process is fitting in the folder; None: that cannot be told here."""
+        if fcntl is None:
+            return None
+        try:
+            lock = os.open(self.place / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:  # a file system without locks
+            return None
+        finally:
+            os.close(lock)
+        return False
 
     def close(self) -> None:
         """Let other processes work in the folder."""
@@ -293,6 +315,9 @@ class RunFolder:
             found = _read_if_intact(path)
             if isinstance(found, Checkpoint):
                 return newest, found
+        if newest:
+            what = "no checkpoint is intact: this run begins anew"
+            warnings.warn(f"{self.path}: {what}", CheckpointWarning, stacklevel=2)
         return newest, None
 
     @property
@@ -412,9 +437,11 @@ def read_facts(path: str | PathLike[str], name: str = FACTS) -> dict[str, Any]:
                     f"{path} was written by another version of softcount",
                     f"use softcount {brief(facts.get('softcount'))}, or fit again elsewhere",
                 )
-    except FileNotFoundError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise StoreError(
-            f"{path} holds no fit: there is no {file.name}",
+            f"{path} holds no fit: there is no {file.name}"
+            if Path(path).is_dir()
+            else f"{path} holds no fit: there is no such folder",
             "give the folder that was given to fit, as folder=… or --folder",
         ) from error
     except (OSError, ValueError, KeyError, RecursionError) as error:
@@ -539,12 +566,13 @@ def copy_stream(stream: TextIO, folder: str | PathLike[str]) -> TextIO:
 
 
 def _describe(value: Any) -> str:
-    """Describe data in a few words."""
+    """Describe data by their number, or in a few words."""
+    if isinstance(value, str):
+        return brief(value)
     try:
-        size = f"{value.shape[0]:,}" if hasattr(value, "shape") else f"{len(value):,}"
+        return f"{value.shape[0]:,}" if hasattr(value, "shape") else f"{len(value):,}"
     except (TypeError, IndexError):
         return brief(value)
-    return f"{type(value).__name__} of {size}"
 
 
 def resume(path: str | PathLike[str], **given: Any) -> Any:
@@ -560,6 +588,11 @@ def resume(path: str | PathLike[str], **given: Any) -> Any:
     if facts.get("command"):
         raise StoreError(
             f"{path} was made by a command", f"continue it in the shell: softcount resume {path}"
+        )
+    if facts.get("stream"):
+        raise StoreError(
+            f"{path} was made by learn_stream",
+            "call it again, with the same model, stream and folder: it goes on from there",
         )
     module, _, name = str(facts.get("class")).partition(":")
     if not module.startswith("softcount."):
@@ -622,7 +655,7 @@ def learn_stream(
     settings = model.get_params(deep=False)
     known = {name: identify(value)[0] for name, value in settings.items() if name != "engine"}
     identity = {"model": type(model).__name__, "settings": digest(known), "version": __version__}
-    place.open({"model": type(model).__name__, "identity": identity}, {})
+    place.open({"model": type(model).__name__, "stream": True, "identity": identity}, {})
     file, done, last = place.place / STREAM, 0, time.monotonic()
     try:
         if file.exists():
@@ -664,3 +697,9 @@ def learn_stream(
                 _try_to_write(place.place, partial(model.save, place.place / MODEL))
     finally:
         place.close()
+
+
+def blocks_of_stream(folder: str | PathLike[str]) -> int:
+    """Return how many blocks of a stream the model in a folder has learned from."""
+    file = Path(folder) / STREAM
+    return int(read_record(file)["blocks"]) if file.exists() else 0

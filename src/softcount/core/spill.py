@@ -8,16 +8,19 @@ that is on a disk and has room.
 from __future__ import annotations
 
 import mmap
+import os
 import tempfile
 import threading
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, BinaryIO
 
 import numpy as np
 
+from softcount.core import pages
 from softcount.core.errors import StoreError
 from softcount.core.types import Array
 
@@ -31,9 +34,21 @@ def empty_table(shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
         return np.empty(shape, dtype)
     try:
         with tempfile.TemporaryFile() as file:  # the array keeps it open
-            return np.memmap(file, dtype, "w+", shape=shape)
+            _reserve(file, int(np.prod(shape)) * np.dtype(dtype).itemsize)
+            return np.memmap(file, dtype, "r+", shape=shape)
     except OSError as error:
         raise _no_room(error) from error
+
+
+def _reserve(file: Any, size: int) -> None:
+    """Make a file this large, with room on the disk for all of it.
+
+    Without it, a full disk would be found out when the mapped file is written to: by SIGBUS.
+    """
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), 0, size)
+    else:
+        file.truncate(size)
 
 
 def read_only(table: Array) -> Array:
@@ -45,6 +60,37 @@ def read_only(table: Array) -> Array:
         table.flush()
         table.flags.writeable = False
     return table
+
+
+_n_on_disk = 0
+"""Number of sessions that now learn from a corpus on disk."""
+
+
+@contextmanager
+def large_tables_in_files() -> Iterator[None]:
+    """Let `zeros` make files of large tables: the data, too, are on disk."""
+    global _n_on_disk
+    _n_on_disk += 1
+    try:
+        yield
+    finally:
+        _n_on_disk -= 1
+
+
+def zeros(shape: int | tuple[int, ...], dtype: Any = np.float64) -> Array:
+    """Return zeros, for parameters or counts: a large table is a file, if that is wanted.
+
+    Such a file is mapped into memory; the system writes to the disk what it has no memory for.
+    """
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    if not _n_on_disk or size <= LARGE or not hasattr(mmap, "MAP_SHARED"):
+        return pages.zeros(shape, dtype)
+    try:
+        with tempfile.TemporaryFile() as file:  # the mapping keeps it open
+            _reserve(file, size)
+            return np.frombuffer(mmap.mmap(file.fileno(), size), dtype).reshape(shape)
+    except OSError as error:
+        raise _no_room(error) from error
 
 
 @dataclass(frozen=True, eq=False)

@@ -75,7 +75,8 @@ class LocalSession(AbstractContextManager["LocalSession"]):
     """Shards in memory, with their state, and a pool of threads for them.
 
     If shards are made on access, so that they need not fit into memory, their states need not
-    either: beyond `softcount.core.spill.LARGE` bytes they are in a temporary file.
+    either: beyond `softcount.core.spill.LARGE` bytes they are in a temporary file. Large tables of
+    the model are files, too.
     """
 
     def __init__(self, shards: Sequence[Shard], threads: int, threads_inside: bool) -> None:
@@ -88,8 +89,10 @@ class LocalSession(AbstractContextManager["LocalSession"]):
         self._threads = 1 if threads_inside else min(threads, len(shards))
         self._pool = Threads(self._threads) if self._threads > 1 else None
         self._responsive = interrupt.Responsive()
-        self._linear_algebra = ExitStack()
-        self._linear_algebra.enter_context(single_threaded())
+        self._settings = ExitStack()
+        self._settings.enter_context(single_threaded())
+        if self._spill is not None:
+            self._settings.enter_context(spill.large_tables_in_files())
 
     def __len__(self) -> int:
         return len(self.shards)
@@ -141,7 +144,7 @@ class LocalSession(AbstractContextManager["LocalSession"]):
     def close(self) -> None:
         if self._pool:
             self._pool.shutdown(wait=False, cancel_futures=True)
-        self._linear_algebra.close()  # has an effect only the first time
+        self._settings.close()  # has an effect only the first time
 
     def __exit__(self, *_: object) -> None:
         self.close()

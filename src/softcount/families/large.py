@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softcount.core import pages
+from softcount.core import spill
 from softcount.core.errors import LearnerError
 from softcount.core.types import Array, Counts, SparseCounts, Update
 from softcount.families.base import CountAverage
@@ -97,7 +97,7 @@ class LargeTable(SparseCategorical):
         self, method: str, counts: Counts, old: Array, *more: Any, out: Array | None = None
     ) -> Array:
         counts = _as_array(counts)
-        new = pages.zeros(self.shape, self.dtype) if out is None else out
+        new = spill.zeros(self.shape, self.dtype) if out is None else out
         for block in self.blocks:
             own = _counts_of(counts, block)
             before = np.ascontiguousarray(old[block.entries])
@@ -171,7 +171,7 @@ class LargeTable(SparseCategorical):
             proper = block.family.proper(own)
             if proper is not own:
                 if made is given:
-                    made = pages.zeros(given.shape, given.dtype)
+                    made = spill.zeros(given.shape, given.dtype)
                     made[:] = given
                 made[block.entries] = proper
         return made
