@@ -9,7 +9,6 @@ from typing import Any, Self, Unpack
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import linear_sum_assignment
 
 from softcount.annotators import core as starts
 from softcount.annotators.core import Voting, read_known
@@ -213,6 +212,10 @@ class Annotators(AnnotatorsParameters, Mixture):
         """Warn if a permutation of the labels agrees better with the votes than the labels do."""
         table = np.asarray(self.core_.counts(corpus.x, self.proba_)["confusion"])
         said = table.reshape(self.confusion_.shape).sum(axis=0)
+        if (said.argmax(axis=0) == np.arange(len(said))).all():  # nothing can agree better
+            return
+        from scipy.optimize import linear_sum_assignment  # its import costs more than numpy's
+
         true, best = linear_sum_assignment(said, maximize=True)
         if said[true, best].sum() <= 1.001 * np.trace(said):
             return

@@ -12,6 +12,7 @@ import sys
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from functools import wraps
 from typing import Any, ClassVar, ParamSpec, Self
 
@@ -171,6 +172,11 @@ class SklearnContract:
         # use the return value: a learner is immutable, and its set_params returns a new one
         setattr(self, name, inner.set_params(**given))
 
+    def _unfitted(self) -> Self:
+        """Return a copy with the same parameters that is not fitted, as scikit-learn's `clone`."""
+        params = self.get_params(deep=False)
+        return type(self)(**{name: _copy_unfitted(value) for name, value in params.items()})
+
     def __repr__(self) -> str:
         declared = inspect.signature(type(self).__init__).parameters
         given = [
@@ -202,6 +208,25 @@ class SklearnContract:
     set_predict_proba_request = _Borrowed("Request arguments of `predict_proba`, likewise.")
     set_transform_request = _Borrowed("Request arguments of `transform`, as in scikit-learn.")
     set_score_request = _Borrowed("Request arguments of `score`, as in scikit-learn.")
+
+
+def _copy_unfitted(value: Any) -> Any:
+    if isinstance(value, SklearnContract):
+        return value._unfitted()
+    if "sklearn" not in sys.modules:  # so it is none of its estimators
+        return deepcopy(value)
+    from sklearn.base import clone
+
+    return clone(value, safe=False)
+
+
+def require_fitted(model: object, attribute: str = "") -> None:
+    """Raise scikit-learn's error unless the model has learned this attribute, or any."""
+    learned = [attribute] if attribute else [n for n in vars(model) if n.endswith("_")]
+    if not any(name in vars(model) for name in learned):
+        from sklearn.exceptions import NotFittedError  # imported only when it is needed
+
+        raise NotFittedError(f"this {type(model).__name__} has not been fitted: call fit first")
 
 
 def _unknown_parameter(cls: type[SklearnContract], name: str) -> ParameterError:

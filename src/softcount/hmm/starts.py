@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import numpy as np
 from scipy.sparse import csr_matrix
-from scipy.sparse.linalg import ArpackError, svds
 
 from softcount.core.errors import DataError, LearnerError, StartError, brief
 from softcount.core.parameters import reshape_start
@@ -514,6 +513,8 @@ def _find_directions(matrix: csr_matrix, n: int, rng: np.random.Generator) -> Fl
     if matrix.shape[0] <= max(_SMALL, 3 * n):
         left, values, _ = np.linalg.svd(matrix.toarray())
     else:
+        from scipy.sparse.linalg import ArpackError, svds
+
         try:
             left, values, _ = svds(matrix, n, v0=rng.random(matrix.shape[0]), tol=1e-6)
         except ArpackError as error:

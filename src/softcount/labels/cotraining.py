@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.utils.validation import check_is_fitted
 
 from softcount.core import interrupt
+from softcount.core.contract import require_fitted
 from softcount.core.errors import DataError, LearnerError, brief
 from softcount.core.estimate import Estimate, estimate_rows
 from softcount.core.estimator import all_or_nothing
@@ -602,12 +602,12 @@ class CoTraining(CoTrainingParameters, SemiSupervisedClassifier):
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class for each item, in the order of ``classes_``."""
-        check_is_fitted(self)
+        require_fitted(self)
         return self._posteriors(self._views.read(X))[0]
 
     def view_proba(self, X: Any) -> dict[str, FloatArray]:
         """Return the class probabilities of each view's classifier alone, by name of view."""
-        check_is_fitted(self)
+        require_fitted(self)
         return self._view_posteriors(self._views.read(X))
 
     def __sklearn_tags__(self) -> Any:

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy import sparse
 from scipy.special import expit, softmax
-from sklearn.base import clone
-from sklearn.naive_bayes import MultinomialNB
-from sklearn.pipeline import Pipeline
-from sklearn.utils import check_array, get_tags
-from sklearn.utils.validation import check_is_fitted
 
 from softcount.core.bounds import within_range
-from softcount.core.contract import Transformer, as_configured
+from softcount.core.contract import Transformer, as_configured, require_fitted
 from softcount.core.errors import DataError, LearnerError, brief
 from softcount.core.types import Array, FloatArray, IntArray
 from softcount.labels.history import History
@@ -30,6 +25,9 @@ from softcount.text.documents import (
     learn_words,
     vocabulary_of,
 )
+
+if TYPE_CHECKING:  # its import takes longer than many fits
+    from sklearn.pipeline import Pipeline
 
 
 class SemiSupervisedClassifier(ScoresLabelled):
@@ -105,6 +103,8 @@ def clone_classifier(classifier: Any) -> Any:
             f"{brief(classifier)} has no measure of confidence",
             "give a classifier with predict_proba or decision_function",
         )
+    from sklearn.base import clone
+
     return clone(classifier)
 
 
@@ -115,9 +115,11 @@ def log_posteriors(posteriors: FloatArray) -> FloatArray:
 
 def takes_negative(classifier: Any) -> bool:
     """Return whether a classifier accepts negative input, according to its tags."""
-    return not (
-        hasattr(classifier, "__sklearn_tags__") and get_tags(classifier).input_tags.positive_only
-    )
+    if not hasattr(classifier, "__sklearn_tags__"):
+        return True
+    from sklearn.utils import get_tags
+
+    return not get_tags(classifier).input_tags.positive_only
 
 
 class KnownWords(Transformer):
@@ -148,7 +150,7 @@ class KnownWords(Transformer):
     @as_configured
     def transform(self, X: Any) -> Any:
         """Return the counts of the known words, scaled down for long items."""
-        check_is_fitted(self)
+        require_fitted(self)
         known = X[:, self.columns_]
         lengths = np.asarray(known.sum(axis=1)).ravel()
         factors = np.minimum(self.longest / np.maximum(lengths, 1.0), 1.0)
@@ -160,6 +162,9 @@ class KnownWords(Transformer):
 def few_labels_bayes() -> Pipeline:
     """Make the default classifier of views: Naive Bayes over words, with the settings that worked
     best with few labels."""
+    from sklearn.naive_bayes import MultinomialNB
+    from sklearn.pipeline import Pipeline
+
     return Pipeline([("words", KnownWords()), ("bayes", MultinomialNB(alpha=0.1))])
 
 
@@ -257,6 +262,8 @@ def _column_names(X: Any) -> list[Any] | None:
 
 
 def _check_matrix(X: Any) -> Any:
+    from sklearn.utils import check_array
+
     with within_range("the data"):
         return check_array(X, accept_sparse="csr", dtype=np.float64)
 

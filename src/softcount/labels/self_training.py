@@ -7,9 +7,9 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from softcount.core import interrupt
+from softcount.core.contract import require_fitted
 from softcount.core.errors import LearnerError, brief
 from softcount.core.estimate import Estimate, estimate_rows
 from softcount.core.estimator import all_or_nothing
@@ -178,7 +178,7 @@ class SelfTraining(SelfTrainingParameters, SemiSupervisedClassifier):
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class for each item, in the order of ``classes_``."""
-        check_is_fitted(self)
+        require_fitted(self)
         return posterior(self.estimator_, self._reader.read(X))
 
     def __sklearn_tags__(self) -> Any:

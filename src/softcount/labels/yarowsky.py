@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, Self, overload
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import check_is_fitted
 
 from softcount.core import interrupt
+from softcount.core.contract import require_fitted
 from softcount.core.errors import DataError, LearnerError, brief
 from softcount.core.estimate import COPIES, NUMBER, Estimate, estimate_rows
 from softcount.core.estimator import all_or_nothing
@@ -760,7 +760,7 @@ class Yarowsky(YarowskyParameters, DocumentReader, SemiSupervisedClassifier):
         return self.decisions(item if sparse.issparse(item) else [item])[0]
 
     def _decide(self, X: Any, documents: Sequence[Hashable | None] | None) -> Decisions:
-        check_is_fitted(self, "rules_")
+        require_fitted(self, "rules_")
         items = self._read_documents(X, first=False)
         n, rules = len(items), self.rules_.rules
         numbers = None if documents is None else number_documents(documents, n)

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from softcount.core import interrupt
+from softcount.core.contract import SklearnContract
 from softcount.core.errors import DataError, LearnerError, brief
 from softcount.core.parameters import OneOf
 from softcount.core.types import IntArray
@@ -218,6 +219,8 @@ def _make_no_winner_error(by: Criterion, model: Any) -> DataError:
 
 
 def _clone_with(model: Any, n: int) -> Any:
+    if isinstance(model, SklearnContract):
+        return model._unfitted().set_params(n_components=n)
     from sklearn.base import clone
 
     return clone(model).set_params(n_components=n)

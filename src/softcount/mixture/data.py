@@ -432,10 +432,6 @@ def read_labels(y: Any, n_items: int) -> Labels:
     >>> read_labels(["b", None, "a"], 3).numbers
     array([ 1, -1,  0])
     """
-    # imported here, because hidden Markov models need this module but not scikit-learn
-    from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import column_or_1d
-
     if y is None:
         raise DataError(
             "This estimator requires y to be passed, but the target y is None",
@@ -444,7 +440,7 @@ def read_labels(y: Any, n_items: int) -> Labels:
     values = _as_array(y)
     soft = values.ndim == 2 and values.shape[1] > 1
     if not soft:
-        values = column_or_1d(values, warn=True)
+        values = _as_column(values)
     if len(values) != n_items:
         raise DataError(
             f"inconsistent numbers of samples: {n_items} items and {len(values)} labels",
@@ -473,6 +469,8 @@ def read_labels(y: Any, n_items: int) -> Labels:
         return Labels(np.arange(values.shape[1]), numbers, soft_labels)
     labelled = unify_labels(values[~unknown])
     if labelled.dtype.kind not in "biuU":  # integers and strings are always class labels
+        from sklearn.utils.multiclass import check_classification_targets
+
         check_classification_targets(labelled)
     classes, numbers[~unknown] = np.unique(labelled, return_inverse=True)
     return Labels(classes, numbers)
@@ -494,6 +492,16 @@ def _as_array(y: Any) -> Array:
     return np.asarray(y, dtype=object)
 
 
+def _as_column(values: Array) -> Array:
+    """Return labels as a vector; raise, as scikit-learn does, if they are none."""
+    if values.ndim == 1 and values.dtype.kind in "biuUSO":
+        return values
+    from sklearn.utils.validation import column_or_1d  # few need it, and its import takes long
+
+    column: Array = column_or_1d(values, warn=True)
+    return column
+
+
 def _find_unknown(labels: Array) -> BoolArray:
     """Return whether each label is unknown."""
     return np.array([is_unknown(label) for label in labels], dtype=bool)
@@ -505,11 +513,9 @@ def separate_unknown(y: Any) -> tuple[Array, BoolArray]:
     >>> separate_unknown(["b", None, "a"])
     (array(['b', 'a'], dtype='<U1'), array([False,  True, False]))
     """
-    from sklearn.utils.validation import column_or_1d
-
     if isinstance(y, np.ndarray) and y.dtype.kind in "US":  # all are strings: '-1' is a class
-        return column_or_1d(y, warn=True), np.zeros(len(y), dtype=bool)
-    values = column_or_1d(_as_array(y), warn=True)
+        return _as_column(y), np.zeros(len(y), dtype=bool)
+    values = _as_column(_as_array(y))
     unknown = _find_unknown(values)
     return unify_labels(values[~unknown]), unknown
 

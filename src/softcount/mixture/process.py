@@ -16,7 +16,6 @@ from typing import Any, Self, TypeVar, Unpack
 import numpy as np
 from numpy.random import Generator
 from scipy.special import xlogy
-from sklearn.base import clone
 
 from softcount.core import interrupt
 from softcount.core.estimator import FitOptions
@@ -217,7 +216,8 @@ class DirichletProcess(Clusterer):
         super()._learn(core, corpus, init, **options)
         if self._learner.m != "mean_field":
             return self
-        single = clone(self).set_params(n_components=1).make_core(corpus.x, corpus.known.weights)
+        alone = self._unfitted().set_params(n_components=1)
+        single = alone.make_core(corpus.x, corpus.known.weights)
         # from here on the initial parameters are fixed, so that restarts would all be the same
         once = self._learner.set_params(n_init=1)
         while self.verdict_ is not Verdict.STOPPED and not interrupt.asked():

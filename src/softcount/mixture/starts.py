@@ -22,12 +22,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.random import Generator
-from scipy.optimize import nnls
 from scipy.sparse import csr_matrix
-from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
 from scipy.special import softmax
 
 from softcount.core.errors import DataError, LearnerError
@@ -42,6 +41,9 @@ from softcount.mixture.data import ClassConstraints, MixtureCorpus, OnDisk, Poin
 from softcount.mixture.lloyd import find_classes
 from softcount.text.bags import Bags
 from softcount.topics.anchors import common_words, find_corners, mixture_weights, word_scale
+
+if TYPE_CHECKING:  # its import takes longer than many fits, and only some starts need it
+    from scipy.sparse.linalg import LinearOperator
 
 _SMALL = 300  # up to this many words a dense eigendecomposition is the fastest
 _ROUNDS = 6  # of capping leverage; more change nothing on real text
@@ -149,6 +151,8 @@ class WordPairs:
 
     def operator(self, scale: FloatArray) -> LinearOperator:
         """Return the operator x ↦ S M₂ S x, S = diag ``scale``, on the words of non-zero scale."""
+        from scipy.sparse.linalg import LinearOperator
+
         used = np.flatnonzero(scale)
         factor, scale = self.per_pair, scale[used]
         diagonal = (scale**2 * (self.same.T @ factor)[used])[:, None]
@@ -242,6 +246,8 @@ def _find_directions(
         dense = operator @ np.eye(size)
         values, vectors = np.linalg.eigh((dense + dense.T) / 2)
     else:
+        from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, eigsh
+
         try:
             values, vectors = eigsh(
                 operator, n_components, which="LA", v0=rng.random(size), tol=tolerance
@@ -305,6 +311,8 @@ def estimate_from_moments(
         # Σ_k π_k θ_k = first moment by non-negative least squares in the whitened directions
         projected = (words * white.scale) @ white.vectors
         target = (white.first * white.scale) @ white.vectors
+        from scipy.optimize import nnls
+
         mix, _ = nnls(projected.T, target, maxiter=100 * len(axes))
         return mix / max(mix.sum(), 1e-300), words
 
