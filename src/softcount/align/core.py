@@ -54,6 +54,7 @@ from softcount.core.types import (
     FloatArray,
     IntArray,
     Params,
+    PosteriorRows,
     Stats,
     Uncounted,
 )
@@ -164,6 +165,46 @@ class AlignmentCore(Model):
         """Compute the link posteriors of every pair, (l, m); return the pairs' numbers, too."""
         return copy_matrices(self.posterior_blocks(params, shard.load(how.threads), how.threads))
 
+    # step by step
+    def lay_out(
+        self,
+        params: Params,
+        shard: BitextShard,
+        how: EStep,
+        local: Any = None,
+        over_targets: bool = False,
+    ) -> PosteriorRows:
+        """Return p(a_j = i | pair): a row per target position, a column per source position.
+
+        The first column is the empty word, if there is one.
+
+        ``over_targets``  instead of that, t(f_j | e_i) / Σ_x t(f_x | e_i): each source word spreads
+                          over the target words. This is not the posterior of any model here
+        """
+        shard = shard.load(how.threads)
+        step = ShardEStep(self, params, shard, replace(how, score_only=True))
+        parts, items, positions = [], [], []
+        longest = int(shard.sizes[0].max(initial=0)) + 1
+        for block in shard.blocks():
+            if over_targets:
+                links = np.zeros(int(block.offsets[-1]), step.table.dtype)
+                block.gather(step.table, links, how.threads)
+            else:
+                links = step.posteriors(block)
+            for number, matrix in zip(block.numbers.tolist(), block.matrices(links), strict=True):
+                table = matrix.astype(float)
+                if over_targets:
+                    table /= np.maximum(table.sum(axis=1, keepdims=True), 1e-300)
+                l, m = len(table) - 1, table.shape[1]
+                rows = np.full((m, longest), np.nan)
+                rows[:, 1 : l + 1], rows[:, 0] = table[:-1].T, table[-1]
+                parts.append(rows)
+                items.append(np.full(m, number))
+                positions.append(np.arange(m))
+        check_possible(shard.numbers, step.logs, IMPOSSIBLE, REMEDY)
+        values = np.concatenate(parts)[:, 0 if self.null else 1 :]
+        return PosteriorRows(values, np.concatenate(items), {"position": np.concatenate(positions)})
+
     def select(
         self,
         params: Params,
@@ -206,6 +247,10 @@ class AlignmentCore(Model):
         The translation table is not among them.
         """
         return {}, {}
+
+    def name_params(self) -> dict[str, tuple[list[Any], ...]]:
+        """Return the names of the entries of all tables but the translations."""
+        return {}
 
     def zero_counts(self, shard: BitextShard) -> dict[str, Array]:
         """Return counts of zero of all families but the translation table, to add a shard's to."""
@@ -397,6 +442,22 @@ class IBM1Core(AlignmentCore):
         step.scores[block.span] = scores + uniform
         step.add_fixed(float(uniform.sum()))
 
+    def count_posteriors(
+        self, params: Params, shard: BitextShard, posteriors: FloatArray, how: EStep
+    ) -> Stats:
+        shard = shard.load(how.threads)
+        step, done = ShardEStep(self, params, shard, how), 0
+        for block in shard.blocks():
+            links = np.zeros(int(block.offsets[-1]), step.table.dtype)
+            for matrix in block.matrices(links):
+                l, m = len(matrix) - 1, matrix.shape[1]
+                rows = posteriors[done : done + m]
+                matrix[:-1] = rows[:, int(self.null) : int(self.null) + l].T
+                matrix[-1] = rows[:, 0] if self.null else 0.0
+                done += m
+            step.count(block, links)
+        return step.stats()
+
     def _log_uniform(self, l: IntArray, m: IntArray) -> FloatArray:
         """Compute log p(a | l, m) = −m log(l + 1)."""
         uniform: FloatArray = -m * np.log(l + float(self.null))
@@ -533,6 +594,16 @@ class IBM2Core(PositionCore):
         self.places = SparseCategorical(indptr, prior, mask)
         self.families[PLACES] = self.places
 
+    def name_params(self) -> dict[str, tuple[list[Any], ...]]:
+        """Name each d(i | j, l, m), in the family's order: by target position."""
+        names = [
+            f"d({'NULL' if i == l else i} | {j}, l={l}, m={m})"
+            for l, m in zip(self.shapes.heights.tolist(), self.shapes.widths.tolist(), strict=True)
+            for j in range(m)
+            for i in range(l + 1)
+        ]
+        return {PLACES: (names,)}
+
     def family_order(self, shapes: SentenceShapes) -> IntArray:
         # cells are by source position, the family's rows by target position
         parts = [
@@ -562,6 +633,9 @@ class DiagonalCore(PositionCore):
         super().__init__(name, table, null, sizes)
         self.shapes, self.p_null = SentenceShapes.of(*self.sizes), float(p_null) if null else 0.0
         self.families[PLACES] = DiagonalTension(self.shapes)
+
+    def name_params(self) -> dict[str, tuple[list[Any], ...]]:
+        return {PLACES: (["tension"],)}
 
     def cells(self, params: Params, shapes: SentenceShapes) -> FloatArray:
         return kernels.fill_diagonal(shapes, float(params[PLACES][0]), self.p_null)
@@ -641,6 +715,10 @@ class HMMAlignmentCore(AlignmentCore):
         self.p_null, self.reach = float(p_null) if null else 0.0, int(reach)
         self.jumps = JumpTable(self.reach, self.sizes[0], prior)
         self.families[JUMPS] = self.jumps
+
+    def name_params(self) -> dict[str, tuple[list[Any], ...]]:
+        widths = [f"jump {width:+d}" for width in range(-self.reach, self.reach + 1)]
+        return {JUMPS: ([*widths, *(f"start at {n}" for n in range(self.reach))],)}
 
     def jump_weights(
         self, params: Params, lengths: IntArray, links: FloatArray, temper: float = 1.0

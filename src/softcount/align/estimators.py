@@ -61,6 +61,7 @@ from softcount.align.parameters import (
 )
 from softcount.core import store
 from softcount.core.bounds import MAX_COUNT, MIN_ROW
+from softcount.core.display import NamedTables
 from softcount.core.errors import (
     DataError,
     LearnerError,
@@ -73,9 +74,19 @@ from softcount.core.estimator import Estimator, FitOptions, all_or_nothing
 from softcount.core.fit import WarmStart, open_session
 from softcount.core.folder import resumable
 from softcount.core.model import Model, NamingCorpus
+from softcount.core.posteriors import Posteriors, gather_rows
 from softcount.core.store import AGAIN, numbers
 from softcount.core.theory import Decomposition
-from softcount.core.types import Array, Counts, EStep, Fit, FloatArray, IntArray, Params
+from softcount.core.types import (
+    Array,
+    Counts,
+    EStep,
+    Fit,
+    FloatArray,
+    IntArray,
+    Params,
+    PosteriorRows,
+)
 from softcount.engines.base import Engine
 from softcount.families.base import check_start
 from softcount.families.large import LargeTable
@@ -469,6 +480,63 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
                     )
         return {**given, TABLE: table}
 
+    # step by step
+    def e_step(
+        self, data: Any = None, params: Any = None, *, over: str = "source", **known: Any
+    ) -> Posteriors:
+        """Do the E-step by itself: p(a_j = i | pair), a row per target position.
+
+        ``data``    pairs; None: the training pairs
+        ``over``    "source": each target word spreads its count over the source words of its pair.
+                    This is the E-step of the model, of IBM Model 1 for one. "target": each source
+                    word spreads over the target words, t(f_j | e_i) / Σ_x t(f_x | e_i), as some
+                    courses teach it; `m_step` takes that, too, but it is not Model 1, and does not
+                    maximise its likelihood
+
+        ``item(n)`` of the result has the source words of pair n as its columns. For the rest see
+        `softcount.core.estimator.Estimator.e_step`.
+        """
+        if over not in ("source", "target"):
+            raise LearnerError(f"over={brief(over)} is unknown", "choose 'source' or 'target'")
+        found = super().e_step(data, params, **known)
+        if over == "source":
+            return found
+        _, core, corpus = self._bind_again(data, known)
+        how, lay_out = self._e_options(), partial(core.lay_out, over_targets=True)
+        shards = corpus.shards(None, 0)
+        rows, _ = gather_rows([lay_out(found.params, shard, how) for shard in shards])
+        return found.replaced(rows.values)
+
+    def _bind_again(self, data: Any, known: Mapping[str, Any]) -> tuple[Self, Any, Any]:
+        if data is None:
+            return self, self.core_, self._corpus_of(None)
+        return super()._bind_again(data, known)
+
+    def _name_hidden(
+        self, core: AlignmentCore, corpus: BitextCorpus, rows: PosteriorRows
+    ) -> dict[str, Any]:
+        text, null = corpus.pairs, ["NULL"] if self.null else []
+        targets = [text.target.sentence(n) for n in range(len(text))]
+        places = zip(rows.items.tolist(), rows.keys["position"].tolist(), strict=True)
+        index = {
+            "pair": rows.items.tolist(),
+            "position": rows.keys["position"].tolist(),
+            "word": [targets[n][j] for n, j in places],
+        }
+
+        def names_in(pair: int) -> list[str]:
+            return [*null, *text.source.sentence(pair)]
+
+        columns = (*null, *range(rows.values.shape[1] - len(null)))
+        independent = not isinstance(core, HMMAlignmentCore)
+        return {
+            "columns": columns,
+            "index": index,
+            "of": "source position",
+            "names_in": names_in,
+            "independent": independent,
+        }
+
     # learning from more pairs
     def _after_fit(self, corpus: BitextCorpus) -> None:
         self._corpus, self._past = corpus, None
@@ -578,9 +646,18 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
             logs[items] = values
         return logs
 
-    def perplexity(self, pairs: Any) -> float:
-        """Compute the perplexity: exp(−log-likelihood / number of target words)."""
+    def perplexity(self, pairs: Any, per: str = "word") -> float:
+        """Compute the perplexity: exp(−log-likelihood / number of target words).
+
+        ``per``  "word": as above. "text": 2^(−Σ log₂ p(f | e)), as some textbooks print it: of all
+                 pairs together, which grows with their number, and is infinite beyond 10^308
+        """
         text = self._corpus_of(pairs).pairs
+        if per not in ("word", "text"):
+            raise LearnerError(f"per={brief(per)} is unknown", "choose 'word' or 'text'")
+        if per == "text":
+            with np.errstate(over="ignore"):
+                return float(np.exp2(-self.score_samples(text).sum() / np.log(2.0)))
         has_source = text.source.lengths > 0
         n_words = max(float(text.target.lengths[has_source].sum()), 1.0)
         return float(np.exp(-self.score_samples(text).sum() / n_words))
@@ -620,6 +697,9 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
     def params_(self) -> dict[str, Any]:
         """All tables; "translation" is {source word: {target word: p}}, None is the empty word.
 
+        The others are arrays that print with names: d(i | j, l, m) of Model 2, the weights of jumps
+        of the chain.
+
         In an initial table rows may sum to less than one: the remainder is spread evenly over the
         target words that never co-occur with the row's word. With ``null=False`` there is no row
         for the empty word.
@@ -637,8 +717,8 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
             )
             for word, a, b in zip(rows, lexicon.indptr, lexicon.indptr[1:], strict=False)
         }
-        others = {name: np.array(value) for name, value in self.raw_params_.items()}
-        return {**others, TABLE: table}
+        others = {n: np.array(value) for n, value in self.raw_params_.items() if n != TABLE}
+        return NamedTables({TABLE: table, **others}, self.core_.name_params())
 
     # files
     def _pack(self) -> tuple[dict[str, Array], list[list[str]]]:
@@ -941,6 +1021,17 @@ class BidirectionalAligner(BaseAligner):
         raise LearnerError(
             f"{type(self).__name__} has two models, each with its own likelihood",
             "use model.forward_.decompose(pairs, model.forward_.params_), or the same of backward_",
+        )
+
+    def _require_layout(self, core: Any) -> None:
+        self.e_step()
+
+    def e_step(self, data: Any = None, params: Any = None, **known: Any) -> Posteriors:
+        """Raise: use ``forward_.e_step`` and ``backward_.e_step``, for each direction its own."""
+        raise LearnerError(
+            f"{type(self).__name__} has two models, each with its own posteriors",
+            "use model.forward_.e_step(pairs) or model.backward_.e_step(…); posteriors(pairs) has "
+            "their means",
         )
 
     def _possible_params(self) -> Params:

@@ -57,7 +57,7 @@ from softcount.align.kernels import Occurrences
 from softcount.align.parameters import GibbsAlignerParameters
 from softcount.core import interrupt
 from softcount.core.errors import DataError, LearnerError, brief
-from softcount.core.estimator import FitOptions, name_impossible_items
+from softcount.core.estimator import RunOptions, name_impossible_items
 from softcount.core.fit import WarmStart, fit
 from softcount.core.types import Array, Fit, FloatArray, IntArray, Params, Stats
 from softcount.families.large import LargeTable
@@ -1044,7 +1044,7 @@ class GibbsAligner(GibbsAlignerParameters, BidirectionalAligner):  # type: ignor
         learner: Learner,
         start: Any,
         short_runs: int,
-        options: FitOptions,
+        options: RunOptions,
     ) -> Fit:
         if options.get("development") is not None:
             raise LearnerError(
@@ -1070,7 +1070,7 @@ class GibbsAligner(GibbsAlignerParameters, BidirectionalAligner):  # type: ignor
         corpus: BidirectionalCorpus,
         start: Any,
         priors: Sequence[FloatArray | float],
-        options: FitOptions,
+        options: RunOptions,
     ) -> Fit:
         """Run all chains in both directions; return the fit, with averaged parameters."""
         seed = self._seed()

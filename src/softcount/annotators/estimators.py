@@ -21,7 +21,7 @@ from softcount.core.estimator import FitOptions, all_or_nothing
 from softcount.core.folder import resumable
 from softcount.core.parameters import mixture_priors, no_mode, no_prior
 from softcount.core.store import AGAIN, numbers
-from softcount.core.types import Array, FloatArray, IntArray
+from softcount.core.types import Array, FloatArray, IntArray, PosteriorRows
 from softcount.families import Categorical
 from softcount.kernels.posterior import soft
 from softcount.mixture.base import Mixture
@@ -140,6 +140,12 @@ class Annotators(AnnotatorsParameters, Mixture):
             constraints = Labels(self.classes_, of_items).restrict(1, np.ones(len(x)))
         return core, VotedItems(x, constraints, self.items_)
 
+    def _bind_more(self, core: MixtureCore, X: Any) -> Items:
+        read = read_votes(X, self.annotators_.tolist())
+        x = self._bags(read)
+        free = ClassConstraints.nothing(len(x), core.n_classes)
+        return VotedItems(x, free, as_array(read.items))
+
     def observe(self, X: Any, *, first: bool = False) -> Bags:
         return self._bags(read_votes(X, self.annotators_.tolist()))
 
@@ -186,6 +192,21 @@ class Annotators(AnnotatorsParameters, Mixture):
     @property
     def n_classes(self) -> int:
         return len(self.classes_)
+
+    @property
+    def _class_names(self) -> list[Any]:
+        return self.classes_.tolist()  # type: ignore[no-any-return]
+
+    def _table_names(self) -> dict[str, tuple[Any, ...]]:
+        classes = self._class_names
+        rows = [(name, true) for name in self.annotators_.tolist() for true in classes]
+        return {"confusion": (rows, classes)}
+
+    def _name_hidden(self, core: MixtureCore, corpus: Items, rows: PosteriorRows) -> dict[str, Any]:
+        named = super()._name_hidden(core, corpus, rows)
+        if isinstance(corpus, VotedItems):
+            named["index"] = {"item": corpus.names[rows.items].tolist()}
+        return {**named, "of": "label"}
 
     def starts(self) -> Mapping[str, Any]:
         return {

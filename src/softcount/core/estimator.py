@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
+from dataclasses import replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, TypeVar, Unpack
 
@@ -20,9 +21,12 @@ from softcount.core.fit import fit, open_session
 from softcount.core.folder import resumable
 from softcount.core.model import Corpus, Model, NamingCorpus
 from softcount.core.parameters import check_parameters, check_whole
+from softcount.core.posteriors import Posteriors, infer, update
+from softcount.core.posteriors import count as count_posteriors
 from softcount.core.theory import Decomposition, decompose
-from softcount.core.types import EStep, Fit, Params, State, Trace
+from softcount.core.types import EStep, Fit, Params, PosteriorRows, State, Stats, Trace
 from softcount.core.verdict import Verdict
+from softcount.families.base import check_start
 from softcount.kernels.threads import usable_cpus
 from softcount.learners.base import Learner
 from softcount.learners.named import EM
@@ -34,22 +38,30 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class FitOptions(TypedDict, total=False):
-    """Options of any model's ``fit`` besides its data.
-
-    ``development``  data whose likelihood chooses the best of several runs
-    ``on_step``      called with the `State` after every step; returning True stops the run
-    ``keep_params``  keep the parameters of every step in ``trace_``
-    ``theory``       record Q and the lower bound of every step in ``trace_``
-    ``folder``       write checkpoints to this folder, so that `softcount.resume` continues a fit
-                     that was killed; a path, or a `softcount.core.folder.FitFolder`
-    """
+class RunOptions(TypedDict, total=False):
+    """Options of the fitting loop: see `FitOptions`."""
 
     development: Any
     on_step: Sequence[Callable[[State], object]] | Callable[[State], object]
     keep_params: bool
     theory: bool
     folder: Any
+
+
+class FitOptions(RunOptions, total=False):
+    """Options of any model's ``fit`` besides its data.
+
+    ``development``  data whose likelihood chooses the best of several runs
+    ``on_step``      called with the `State` after every step; returning True stops the run
+    ``keep_params``  keep the parameters of every step in ``trace_``
+    ``keep_posteriors``  keep the posteriors and parameters of every step in ``trace_``: see
+                     `Estimator.e_step`
+    ``theory``       record Q and the lower bound of every step in ``trace_``
+    ``folder``       write checkpoints to this folder, so that `softcount.resume` continues a fit
+                     that was killed; a path, or a `softcount.core.folder.FitFolder`
+    """
+
+    keep_posteriors: bool
 
 
 @contextmanager
@@ -232,12 +244,32 @@ class Estimator(HasLearner):
         announce(self._estimate(core, corpus), options.get("on_step", ()))
         if options.get("development") is not None:
             options["development"] = self._bind_more(core, options["development"])
+        keep_posteriors = options.pop("keep_posteriors", False)
+        if keep_posteriors:
+            self._require_layout(core)
+            options["keep_params"] = True
         learner = self._learner
         chosen = learner.required_init or (self.init if init is None else init)
         start = self._start_values(core, corpus, chosen)
         short_runs = self._n_short_runs(corpus, start)
         self._keep_fit(core, corpus, self._run(core, corpus, learner, start, short_runs, options))
+        if keep_posteriors:
+            self._keep_posteriors(corpus)
         return self
+
+    def _require_layout(self, core: Any) -> None:
+        """Raise a `LearnerError` if the model has no posteriors that could be laid out."""
+        if type(core).lay_out is Model.lay_out and type(self)._infer is Estimator._infer:
+            core.lay_out({}, None, EStep())
+
+    def _keep_posteriors(self, corpus: Any) -> None:
+        """Add the posteriors of every step to the trace."""
+        found = [
+            self._infer(self.core_, corpus, state.params, self._e_options(state.temper))
+            for state in self.fit_.trace
+        ]
+        trace = replace(self.fit_.trace, posteriors=tuple(found))
+        self.fit_ = replace(self.fit_, trace=trace)
 
     def _run(
         self,
@@ -246,7 +278,7 @@ class Estimator(HasLearner):
         learner: Learner,
         start: Any,
         short_runs: int,
-        options: FitOptions,
+        options: RunOptions,
     ) -> Fit:
         """Run the fitting loop."""
         with name_impossible_items(corpus):
@@ -336,6 +368,126 @@ class Estimator(HasLearner):
             used = self.raw_params_ if params is None else params
             yield from session.map(function, used, how or EStep())
 
+    # step by step
+    def e_step(self, data: Any, params: Any = None, **known: Any) -> Posteriors:
+        """Do the E-step by itself: the posteriors of all hidden values at given parameters.
+
+        ``params``  parameters as in ``params_``, as kept in a trace, or as given to ``init``; the
+                    model need not have been fitted. None: those that were learned
+        ``known``   what `fit` was given besides the data: labels, links, tags, sample weights. The
+                    data are then taken as training data
+
+        The result prints as a table, with one row per hidden value and one column per value it may
+        have; ``to_frame()`` makes a data frame of it. With ``HardEM`` the best values have 1.
+        `m_step` makes parameters of it.
+        """
+        model, core, corpus = self._bind_again(data, known)
+        if params is None:
+            self._require_fit()
+            raw = self._learned_params(corpus)
+        else:
+            given = model._read_start(core, corpus, params)
+            of_families = {name: given[name] for name in core.families}
+            raw = {**given, **check_start(core.families, of_families)}
+        with name_impossible_items(corpus):
+            return model._infer(core, corpus, raw, self._e_options())
+
+    def m_step(self, data: Any, posteriors: Any = None, **known: Any) -> Any:
+        """Do the M-step by itself: the parameters that posteriors lead to, as in ``params_``.
+
+        ``posteriors``  what `e_step` returned for these data; or other posteriors of the same
+                        layout, where expected counts follow from them (mixtures, topics, stories,
+                        Model 1): an array, a data frame, or `Posteriors.replaced`. None: those at
+                        the learned parameters
+        ``known``       what `fit` was given besides the data
+
+        ``e_step`` and ``m_step`` by turns are what `fit` does, and the states of its trace.
+        """
+        if posteriors is None:
+            posteriors = self.e_step(data, **known)
+        model, core, corpus = self._bind_again(data, known)
+        if isinstance(posteriors, Posteriors):
+            old, stats, local = posteriors.params, posteriors.stats, posteriors.local
+        else:
+            old, stats, local = {}, None, {}
+            if hasattr(self, "raw_params_") and core is getattr(self, "core_", None):
+                old = self._learned_params(corpus)
+        if stats is None:
+            values = getattr(posteriors, "values", posteriors)
+            stats, local = model._count_given(core, corpus, old, values, posteriors)
+        new = update(core, stats, self._learner.m, old, self._seed())
+        return model._show_params(core, {**new, **local})
+
+    def sample_hidden(
+        self, data: Any, n: int = 1, random_state: Any = 0, params: Any = None, **known: Any
+    ) -> Any:
+        """Draw the hidden values of all items from their posterior, n times.
+
+        ``params``, ``known``  as for `e_step`
+
+        Returns `softcount.core.posteriors.Draws`, which prints as a table; ``best`` is the draw
+        with the largest log p(x, z | θ), the best sampled assignment.
+        """
+        check_whole("n", n)
+        return self.e_step(data, params, **known).draw(n, random_state)
+
+    def _e_options(self, temper: float = 1.0) -> EStep:
+        """Return the options of an E-step by itself: hard if the learner is, otherwise soft."""
+        learner = self._learner
+        return EStep("hard" if learner.e == "hard" else "soft", temper, update=learner.m)
+
+    def _bind_again(self, data: Any, known: Mapping[str, Any]) -> tuple[Self, Any, Any]:
+        """Return core and corpus of data, and the model that names their values.
+
+        Binding training data sets attributes, which must not change this model: then it is a copy.
+        """
+        if hasattr(self, "core_") and not known:
+            return self, self.core_, self._bind_more(self.core_, data)
+        model = copy(self)
+        core: Any
+        corpus: Any
+        core, corpus = model._bind(data, **known)
+        return model, core, corpus
+
+    def _read_start(self, core: Any, corpus: Any, given: Any) -> Params:
+        """Return parameters as arrays; the name of a start, such as "uniform", draws one."""
+        if not isinstance(given, str):
+            read: Params = self._read_params(core, corpus, given)
+            return read
+        start = self._start_values(core, corpus, given)
+        start = start(np.random.default_rng(self._seed())) if callable(start) else start
+        return start if isinstance(start, Mapping) else start.params
+
+    def _learned_params(self, corpus: Any) -> Params:
+        """Return the learned parameters for an E-step over a corpus."""
+        return self.raw_params_
+
+    def _infer(self, core: Any, corpus: Any, params: Params, how: EStep) -> Posteriors:
+        """Do an E-step, and name the hidden values."""
+        rows, stats, local = infer(core, corpus, params, how, self.engine)
+        named = self._name_hidden(core, corpus, rows)
+        shared = {"stats": stats, "local": local, "params": params, "weights": rows.weights}
+        return Posteriors(values=rows.values, items=rows.items, **{**shared, **named})
+
+    def _count_given(
+        self, core: Any, corpus: Any, params: Params, values: Any, posteriors: Any
+    ) -> tuple[Stats, Params]:
+        """Return expected counts, and items' own parameters, under posteriors of the user's."""
+        even = {name: family.uniform() for name, family in core.families.items()}
+        shards, how = corpus.shards(None, 0), self._e_options()
+        return count_posteriors(core, shards, len(corpus), {**even, **params}, values, how)
+
+    def _name_hidden(self, core: Any, corpus: Any, rows: PosteriorRows) -> dict[str, Any]:
+        """Return the names of hidden values: ``columns``, ``index`` and ``of`` of `Posteriors`."""
+        columns = tuple(range(rows.values.shape[1]))
+        return {"columns": columns, "index": {"item": rows.items.tolist()}, "of": "value"}
+
+    def _show_params(self, core: Any, params: Params) -> Any:
+        """Return parameters in the form of ``params_``; they may have items' own rows."""
+        model: Any = copy(self)
+        model.core_, model.raw_params_ = core, params
+        return model.params_
+
     # what was learned
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "raw_params_")
@@ -372,13 +524,7 @@ class Estimator(HasLearner):
 
         This shows why EM never lowers the log-likelihood; see `softcount.decompose`.
         """
-        model = copy(self)  # binding the data sets attributes, which must not change this model
-        core: Any
-        corpus: Any
-        if hasattr(self, "core_") and not known:
-            core, corpus = self.core_, self._bind_more(self.core_, data)
-        else:
-            core, corpus = model._bind(data, **known)
+        model, core, corpus = self._bind_again(data, known)
         here = model._read_params(core, corpus, params)
         there = None if at is None else model._read_params(core, corpus, at)
         with name_impossible_items(corpus):

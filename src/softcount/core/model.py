@@ -10,7 +10,7 @@ import numpy as np
 
 from softcount.core.errors import ImpossibleItem, LearnerError
 from softcount.core.estimate import Estimate, by_tables
-from softcount.core.types import EStep, FloatArray, IntArray, Params, Stats
+from softcount.core.types import EStep, FloatArray, IntArray, Params, PosteriorRows, Stats
 from softcount.engines.base import Shard
 from softcount.families.base import Family, start_tables
 from softcount.learners.base import Learner
@@ -71,6 +71,30 @@ class Model(ABC):
     ) -> Stats:
         """Compute log-likelihood and number of a shard's held-out tokens, without side effects."""
         raise NotImplementedError(f"{self.name} holds no data out")
+
+    def lay_out(self, params: Params, shard: Shard, how: EStep, local: Any = None) -> PosteriorRows:
+        """Return the posteriors of a shard's hidden values, without side effects.
+
+        This is the one method in which a model says what its hidden values are: a row for each,
+        a column for each value it may have.
+        """
+        raise LearnerError(
+            f"{self.name} does not say how its posteriors are laid out",
+            "define lay_out in its core, which returns a softcount.core.types.PosteriorRows",
+        )
+
+    def count_posteriors(
+        self, params: Params, shard: Shard, posteriors: FloatArray, how: EStep
+    ) -> Stats:
+        """Return the expected counts of a shard under given posteriors, laid out by `lay_out`.
+
+        Only for models whose counts are determined by them; the counts of a Markov chain, say,
+        need posteriors of pairs of states.
+        """
+        raise LearnerError(
+            f"the counts of {self.name} do not follow from these posteriors alone",
+            "give m_step what e_step returned, unchanged: it has the counts",
+        )
 
     def rows_used(self, params: Params, shard: Shard, how: EStep, local: Any = None) -> Stats:
         """Return the items' own parameters as an E-step uses them, without side effects.

@@ -6,12 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from softcount.core.verdict import Verdict
+
+if TYPE_CHECKING:
+    from softcount.core.posteriors import Posteriors
 
 FloatArray = NDArray[np.floating[Any]]
 """64-bit floats, or 32-bit where a model is configured so; give the shape in a comment."""
@@ -242,6 +245,22 @@ class Stats:
             return float(np.exp(-self.log_likelihood / max(self.tokens, 1.0)))
 
 
+@dataclass(frozen=True, eq=False)
+class PosteriorRows:
+    """The posteriors of a shard's hidden values, as its model lays them out.
+
+    ``values``   (rows, columns), NaN where a row cannot have a column's value
+    ``items``    the number of the item that each row belongs to, (rows,)
+    ``keys``     further numbers that say which hidden value a row is: a position, a word, (rows,)
+    ``weights``  how often a row occurs, (rows,); None: once
+    """
+
+    values: FloatArray
+    items: IntArray
+    keys: Mapping[str, Array] = field(default_factory=dict)
+    weights: FloatArray | None = None
+
+
 @dataclass(frozen=True)
 class EStep:
     """Options of an E-step.
@@ -318,12 +337,14 @@ class Trace(Sequence[State]):
 
     ``warm_up``  the runs of simpler models that provided the start, in order; their objectives are
                  those of other models and cannot be compared with this one's
+    ``posteriors``  the posteriors at every step's parameters, if the fit was asked to keep them
     """
 
     states: tuple[State, ...]
     verdict: Verdict
     keeps_params: bool = False
     warm_up: tuple[Trace, ...] = ()
+    posteriors: tuple[Posteriors, ...] = ()
 
     def __getitem__(self, index: Any) -> Any:
         return self.states[index]

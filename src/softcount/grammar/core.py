@@ -28,6 +28,7 @@ from softcount.core.types import (
     FloatArray,
     IntArray,
     Params,
+    PosteriorRows,
     Stats,
     Uncounted,
 )
@@ -65,6 +66,8 @@ ROOT, RULES, WORDS = "root", "rules", "words"
 """Names of the families of parameters."""
 MAX_NODES, MAX_TRIES = 10_000, 1000
 """Maximum number of nodes of a generated tree, and of attempts to draw one."""
+NEGLIGIBLE = 1e-9
+"""Spans of smaller posteriors are not laid out."""
 BATCH = 16
 """Number of sentences processed together by a kernel."""
 IMPOSSIBLE = "has probability zero: no tree could have produced it"
@@ -257,6 +260,33 @@ class Grammar(Model):
     ) -> Iterator[SpanPosteriors]:
         """Yield the posteriors of symbols over spans, for each sentence."""
 
+    def lay_out(
+        self, params: Params, shard: TreeShard, how: EStep, local: Any = None
+    ) -> PosteriorRows:
+        """Return the posteriors of symbols over spans: a row per span that may be a constituent.
+
+        They are soft in hard E-steps, too.
+        """
+        check_possible(
+            shard.text.numbers, self.log_probabilities(params, shard, how), IMPOSSIBLE, self.remedy
+        )
+        parts = [np.zeros((0, len(self.labels)))]
+        items, starts, ends = ([np.zeros(0, np.int64)] for _ in range(3))
+        numbers = shard.text.numbers.tolist()
+        found = self.span_posteriors(params, shard, how.threads)
+        for number, spans in zip(numbers, found, strict=True):
+            kept = spans.posteriors > NEGLIGIBLE
+            pairs = np.stack([spans.starts[kept], spans.ends[kept]], axis=1)
+            unique, row = np.unique(pairs, axis=0, return_inverse=True)
+            table = np.zeros((len(unique), len(self.labels)))
+            np.add.at(table, (row.reshape(-1), spans.symbols[kept]), spans.posteriors[kept])
+            parts.append(table)
+            items.append(np.full(len(unique), number))
+            starts.append(unique[:, 0])
+            ends.append(unique[:, 1])
+        keys = {"start": np.concatenate(starts), "end": np.concatenate(ends)}
+        return PosteriorRows(np.concatenate(parts), np.concatenate(items), keys)
+
     def minimum_risk_parses(
         self, params: Params, shard: TreeShard, how: EStep, local: Any = None, *, labelled: bool
     ) -> list[Tree | None]:
@@ -292,6 +322,10 @@ class Grammar(Model):
         tokens, n = shard.text.observed.tolist(), len(known)
         words = [known[token] if token < n else new[token - n] for token in tokens]
         return [words[begin:end] for begin, end in pairwise(shard.text.indptr.tolist())]
+
+    def name_params(self) -> dict[str, tuple[Sequence[Any], ...]]:
+        """Return the names of rows and columns of tables."""
+        return {}
 
     # rules and generation
     @abstractmethod

@@ -479,6 +479,16 @@ class DenseGrammar(Grammar):
         words = WordEmission(Categorical((t, v), options.words, frozen=frozen), (t, v))
         return cls(symbols, root, rules, words, options.dtype)
 
+    def name_params(self) -> dict[str, tuple[Sequence[Any], ...]]:
+        nonterminals, preterminals = self.symbols.nonterminals, self.symbols.preterminals
+        every = [*nonterminals, *preterminals]
+        pairs = [f"{left} {right}" for left in every for right in every]
+        return {
+            ROOT: ([""], every),
+            RULES: (nonterminals, pairs),
+            WORDS: (preterminals, self.vocabulary.words),
+        }
+
     def set_unseen_words(self, table: FloatArray, unknown: bool) -> None:
         """Estimate p(unseen word | preterminal) from words seen once; 0 unless ``unknown``.
 

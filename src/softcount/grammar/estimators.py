@@ -13,6 +13,7 @@ import numpy as np
 
 from softcount._version import __version__
 from softcount.core import store
+from softcount.core.display import NamedTables
 from softcount.core.errors import LearnerError, StoreError, brief
 from softcount.core.estimator import (
     Estimator,
@@ -31,7 +32,7 @@ from softcount.core.parameters import (
     smoothings,
 )
 from softcount.core.store import AGAIN
-from softcount.core.types import Array, EStep, FloatArray, Params
+from softcount.core.types import Array, EStep, FloatArray, Params, PosteriorRows
 from softcount.core.warnings import warn_of_impossible
 from softcount.grammar.core import RULES, WORDS, Grammar, GrammarOptions
 from softcount.grammar.data import StoredTreeCorpus, SupervisedSentences, TreeCorpus
@@ -332,6 +333,18 @@ class PCFG(PCFGParameters, store.SaveableTables, Estimator):
         if isinstance(self.core_, DenseGrammar):
             self.core_.set_unseen_words(np.asarray(self.raw_params_[WORDS]), self.unknown)
 
+    # step by step
+    def _name_hidden(self, core: Grammar, corpus: AnyCorpus, rows: PosteriorRows) -> dict[str, Any]:
+        words: dict[int, list[str]] = {}
+        for shard in corpus.shards(None, 0):
+            words |= zip(shard.text.numbers.tolist(), core.list_sentences(shard), strict=True)
+        items, starts, ends = (
+            each.tolist() for each in (rows.items, rows.keys["start"], rows.keys["end"])
+        )
+        spans = [" ".join(words[n][i:j]) for n, i, j in zip(items, starts, ends, strict=True)]
+        index = {"sentence": items, "start": starts, "end": ends, "words": spans}
+        return {"columns": core.labels, "index": index, "of": "symbol", "independent": False}
+
     # inference
     def _read_more(self, sentences: Any, brackets: Any = None) -> tuple[Sequences, AnyCorpus]:
         self._require_fit()
@@ -456,7 +469,8 @@ class PCFG(PCFGParameters, store.SaveableTables, Estimator):
     def params_(self) -> dict[str, Array]:
         """The fitted tables by name, in the format that ``init`` accepts."""
         self._require_fit()
-        return {name: np.array(table) for name, table in self.raw_params_.items()}
+        tables = {name: np.array(table) for name, table in self.raw_params_.items()}
+        return NamedTables(tables, self.core_.name_params())
 
     @property
     def labels_(self) -> tuple[str, ...]:

@@ -832,6 +832,9 @@ class RuleGrammar(Grammar):
         return measure_pruning_loss(self._infer(*given), self._infer(*given, viterbi=True))
 
     # rules and generation
+    def name_params(self) -> dict[str, tuple[Sequence[Any], ...]]:
+        return {ROOT: ([""], self.rules.symbols), RULES: (list(map(str, self.rules.rules)),)}
+
     def list_rules(self, params: Params, threshold: float) -> GrammarRules:
         probabilities, root = np.asarray(params[RULES]), np.asarray(params[ROOT])[0]
         pairs = zip(self.rules.rules, probabilities.tolist(), strict=True)

@@ -20,6 +20,7 @@ from softcount.core.types import (
     FloatArray,
     IntArray,
     Params,
+    PosteriorRows,
     Stats,
 )
 from softcount.families import Categorical
@@ -124,6 +125,31 @@ class HMMCore(Model):
         """Return log p of each sentence."""
         trellis = self.make_trellis(params, shard, how.threads)
         return trellis.log_likelihoods() + trellis.offsets
+
+    # step by step
+    def lay_out(
+        self, params: Params, shard: SentenceShard, how: EStep, local: Any = None
+    ) -> PosteriorRows:
+        """Return γ_i(k), the posterior of each token's state; with hard E-steps the best path."""
+        trellis = self.make_trellis(params, shard, how.threads)
+        if how.temper != 1.0:
+            emissions = trellis.emissions._replace(table=trellis.emissions.table**how.temper)
+            chain = self.make_chain(params, how.temper)
+            trellis = replace(trellis, chain=chain, emissions=emissions)
+        if how.fill == "hard":
+            (path,), logs = trellis.find_best_paths()
+            gamma = np.zeros((shard.n_tokens, self.n_states))
+            gamma[np.arange(len(path)), path] = 1.0
+        else:
+            counts = trellis.expect(per_token=True)
+            gamma, logs = counts.posteriors.astype(float), counts.log_likelihoods
+        check_possible(shard.numbers, logs, IMPOSSIBLE, REMEDY)
+        lengths = np.diff(shard.indptr)
+        begins = np.repeat(shard.indptr[:-1], lengths)
+        keys = {"position": np.arange(shard.n_tokens) - begins}
+        if shard.observed.ndim == 1:
+            keys["word"] = shard.observed.astype(np.int64)
+        return PosteriorRows(gamma[:, : self.n_states], np.repeat(shard.numbers, lengths), keys)
 
     # interface of the learning loop
     def estimate(self, corpus: SentenceCorpus) -> Estimate:

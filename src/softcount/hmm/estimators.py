@@ -10,6 +10,7 @@ import numpy as np
 
 from softcount.core import store
 from softcount.core.bounds import MAX_POINT_WEIGHT, MAX_VALUE, check_coordinates
+from softcount.core.display import NamedTables
 from softcount.core.errors import DataError, LearnerError, StartError, StoreError, brief
 from softcount.core.estimator import Estimator, FitOptions, all_or_nothing
 from softcount.core.folder import resumable
@@ -21,7 +22,7 @@ from softcount.core.parameters import (
     smoothings,
 )
 from softcount.core.store import AGAIN, numbers, strings
-from softcount.core.types import Array, EStep, FloatArray, IntArray
+from softcount.core.types import Array, EStep, FloatArray, IntArray, PosteriorRows
 from softcount.core.warnings import warn_of_impossible
 from softcount.families import Gaussian
 from softcount.families.gaussian import NIW
@@ -159,9 +160,42 @@ class MarkovModel(MarkovParameters, Estimator):
 
     @property
     def params_(self) -> dict[str, Array]:
-        """The fitted tables by name, in the format that ``init`` accepts."""
+        """The fitted tables by name, in the format that ``init`` accepts.
+
+        They print with the names of states and words, by which they can be looked up, too:
+        ``params_["transitions"]["NOUN", "VERB"]``.
+        """
         self._require_fit()
-        return {name: np.array(table) for name, table in self.raw_params_.items()}
+        names, tables = self._tags.states, self.raw_params_
+        following = [*names, "end"] if self.stop else names
+        pairs = names if self.order == 1 else [(a, b) for a in names for b in names]
+        axes = {
+            "start": ([""], names),
+            TRANSITIONS: (pairs, following),
+            "second": (names, following),
+        }
+        words = self._emitted_names()
+        if words is not None:
+            axes[EMISSIONS] = (names, words)
+        shapes = {name: (len(rows), len(columns)) for name, (rows, columns) in axes.items()}
+        fitting = {n: axes[n] for n, table in tables.items() if shapes.get(n) == np.shape(table)}
+        return NamedTables({name: np.array(table) for name, table in tables.items()}, fitting)
+
+    def _emitted_names(self) -> list[str] | None:
+        """The words that states emit; None if they emit none."""
+        return None
+
+    # step by step
+    def _name_hidden(
+        self, core: HMMCore, corpus: SentenceCorpus, rows: PosteriorRows
+    ) -> dict[str, Any]:
+        index = {"sentence": rows.items.tolist(), "position": rows.keys["position"].tolist()}
+        known = self._emitted_names()
+        if known is not None:
+            words = [*known, *corpus.everything.new_words]
+            index["word"] = [words[w] for w in rows.keys["word"].tolist()]
+        states = tuple(self._tags.states)
+        return {"columns": states, "index": index, "of": "state", "independent": False}
 
     # inference
     def predict(self, sentences: Any, *, tags: Any = None, method: str = "viterbi") -> list[Any]:
@@ -472,6 +506,9 @@ class HMM(store.SaveableTables, HMMParameters, MarkovModel):
 
     def _solvable_starts(self) -> Collection[str]:
         return ("spectral",) if self.order == 1 else ()
+
+    def _emitted_names(self) -> list[str]:
+        return list(self._vocabulary.words)
 
     # fitted attributes
     @property

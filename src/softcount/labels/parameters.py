@@ -81,6 +81,14 @@ class PropagationParameters:
             "all items as of the labelled ones."
         ),
     ] = True
+    algorithm: Annotated[
+        str,
+        OneOf("harmonic", "propagation"),
+        Doc(
+            "harmonic: each item gets the mean of its neighbours; propagation: as textbooks print "
+            "it, with a transition matrix whose columns add up to 1."
+        ),
+    ] = "harmonic"
     tol: Annotated[
         float,
         Number(above=True, hint="1e-5 is usual"),

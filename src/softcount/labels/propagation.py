@@ -20,7 +20,7 @@ was at least 1 − b, so that the error of each is at most b / (1 − b).
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple, Self
@@ -38,6 +38,7 @@ from softcount.core.errors import DataError, LearnerError, StoreError, brief
 from softcount.core.estimate import NUMBER, Estimate, announce, estimate_rows
 from softcount.core.estimator import all_or_nothing
 from softcount.core.parameters import check_parameters, generator
+from softcount.core.posteriors import Posteriors
 from softcount.core.store import AGAIN, SaveableTables, Stored, numbers, strings
 from softcount.core.types import Array, BoolArray, FloatArray, IntArray
 from softcount.core.verdict import Verdict
@@ -215,6 +216,59 @@ def solve_harmonic(
     return HarmonicSolution(posteriors, values[:, -1], error, n_iter, verdict)
 
 
+# The algorithm as textbooks print it
+
+
+def sweep_as_printed(graph: Any, values: FloatArray, free: IntArray) -> FloatArray:
+    """Do one iteration of label propagation as printed: T Q on the free rows, normalised.
+
+    T_ij = w_ij / Σ_k w_kj: the columns of T add up to 1 (Zhu & Ghahramani 2002; Eisenstein 2019,
+    eq. 5.33–5.36). So neighbours of few neighbours count for more than others, and the limit is
+    not the harmonic function.
+
+    ``values``  Q, (items, classes); rows that are not free stay as they are
+    """
+    degrees = np.asarray(graph.sum(axis=0)).reshape(-1, 1)
+    spread = values / np.where(degrees > 0.0, degrees, 1.0)
+    moved = values.copy()
+    rows = graph[free] @ spread
+    moved[free] = np.where(rows.any(axis=1, keepdims=True), _normalise(rows), values[free])
+    return moved
+
+
+def sweep_harmonic(graph: Any, values: FloatArray, free: IntArray) -> FloatArray:
+    """Do one iteration towards the harmonic function: the free rows become D⁻¹ W Q."""
+    moved = values.copy()
+    sums = np.asarray(graph[free].sum(axis=1)).reshape(-1, 1)
+    rows = (graph[free] @ values) / np.where(sums > 0.0, sums, 1.0)
+    moved[free] = np.where(sums > 0.0, rows, values[free])
+    return moved
+
+
+def propagate_as_printed(
+    graph: Any,
+    given: FloatArray,
+    free: IntArray,
+    tol: float,
+    max_iter: int,
+    watch: Callable[[FloatArray, BoolArray], None],
+) -> HarmonicSolution:
+    """Iterate `sweep_as_printed` from 1/K until no probability changes by more than ``tol``.
+
+    The arguments are those of `solve_harmonic`. How far the limit is, is not known.
+    """
+    values = given.copy()
+    values[free] = 1.0 / given.shape[1]
+    n_iter, change, every = 0, np.inf, np.ones(len(free), bool)
+    while n_iter < max_iter and change > tol:
+        moved = sweep_as_printed(graph, values, free)
+        change = float(np.abs(moved - values).max(initial=0.0))
+        values, n_iter = moved, n_iter + 1
+        watch(values[free], every)
+    verdict = Verdict.CONVERGED if change <= tol else Verdict.OUT_OF_STEPS
+    return HarmonicSolution(values[free], np.full(len(free), np.nan), change, n_iter, verdict)
+
+
 def _bound_error(values: FloatArray, residual: FloatArray) -> float:
     """Bound the distance of any probability from its limit; infinite until the steps are known."""
     slack = float(np.abs(residual[:, -1]).max(initial=0.0))
@@ -374,7 +428,14 @@ class LabelPropagation(PropagationParameters, SaveableTables, SemiSupervisedClas
     ``class_mass``    scale the classes so that their masses match the prior. True: the smoothed
                       proportions of the labels; a mapping from labels to proportions; False: do not
                       scale
-    ``tol``           stop when every probability is known to be within this distance of its limit
+    ``algorithm``     "harmonic": the harmonic function, each item the weighted mean of its
+                      neighbours, with transitions D⁻¹W (Zhu, Ghahramani & Lafferty 2003).
+                      "propagation": the algorithm as textbooks print it, whose T_ij = w_ij / Σ_k
+                      w_kj has columns that add up to 1, with normalised rows (Zhu & Ghahramani
+                      2002; Eisenstein 2019, eq. 5.33–5.36); ``class_mass`` is then only used if it
+                      is a mapping. The two have different limits
+    ``tol``           stop when every probability is known to be within this distance of its limit;
+                      with "propagation", when no probability changes by more than this
     ``max_iter``      maximum number of sweeps
     ``vectorizer``    turns texts into rows; None: tf-idf with 1 + log tf
     ``n_jobs``        number of threads; None: one per processor. The result does not depend on it
@@ -406,6 +467,8 @@ class LabelPropagation(PropagationParameters, SaveableTables, SemiSupervisedClas
     """The training rows that new items are compared with; None for a precomputed graph."""
     _nonempty: IntArray
     """Item numbers of these rows; empty items are left out, because they have no neighbours."""
+    _given: FloatArray
+    """(items, classes): the given labels, zeros where there is none; not saved."""
     _harmonic: FloatArray
     """(items, classes): probabilities before class-mass normalisation."""
 
@@ -580,9 +643,12 @@ class LabelPropagation(PropagationParameters, SaveableTables, SemiSupervisedClas
             chosen[free[reached]] = posteriors[reached].argmax(axis=1)
             self.history_.record(chosen, confidence, "graph")
 
-        solution = solve_harmonic(
-            self.graph_, given, free, self.prior_, self.tol, self.max_iter, watch
-        )
+        self._given, printed = given, self.algorithm == "propagation"
+        limits = (self.tol, self.max_iter, watch)
+        if printed:
+            solution = propagate_as_printed(self.graph_, given, free, *limits)
+        else:
+            solution = solve_harmonic(self.graph_, given, free, self.prior_, *limits)
         self.verdict_, self.error_ = solution.verdict, solution.error
         self.n_iter_ = solution.n_iter
         self.steps_to_label_ = np.where(known, 0.0, np.inf)
@@ -591,25 +657,57 @@ class LabelPropagation(PropagationParameters, SaveableTables, SemiSupervisedClas
         self._harmonic[free] = solution.posteriors
         mass = solution.posteriors.sum(axis=0)
         # a class without any mass cannot be scaled to have some
-        can_scale = bool(self.class_mass) and mass.all()
+        scales = isinstance(self.class_mass, Mapping) or (bool(self.class_mass) and not printed)
+        can_scale = scales and mass.all()
         self.factors_ = self.prior_ * mass.sum() / mass if can_scale else np.ones(K)
         final = self._harmonic.copy()
         final[free] = _normalise(solution.posteriors * self.factors_)
         self.label_distributions_ = final
         chosen = np.where(known, labels.likeliest(), final.argmax(axis=1))
         self.transduction_ = self.classes_[chosen]
-        view = np.where(self.reached_, "class mass" if self.class_mass else "graph", "prior")
+        view = np.where(self.reached_, "class mass" if scales else "graph", "prior")
         self.history_.record(chosen, final.max(axis=1), view.tolist())
         settings = [
             str(self.weights),
             *([f"{self.n_neighbors} neighbours"] if self.weights != "precomputed" else []),
             *([f"SVD {self.svd}"] if self.svd is not None else []),
-            *(["class mass"] if self.class_mass else []),
+            *(["class mass"] if scales else []),
+            *([self.algorithm] if printed else []),
         ]
         self.signature_ = (
             f"softcount {__version__} · label propagation · {', '.join(settings)} · "
             f"tol {self.tol:g} · seed {self.random_state}"
         )
+
+    def iterations(self) -> Iterator[Posteriors]:
+        """Yield the class probabilities of all training items, iteration by iteration.
+
+        The first are those before the first sweep, 1/K for items without a label. There is one
+        table per sweep of the model's ``algorithm`` (for "harmonic", sweeps of Q ← D⁻¹W Q, which
+        tend to what `fit` solves for), without class masses, and no end: stop when you like.
+
+        >>> chain = np.diag(np.ones(3), 1)
+        >>> settings = {"weights": "precomputed", "class_mass": False}
+        >>> model = LabelPropagation(algorithm="propagation", **settings).fit(chain, [0, -1, -1, 1])
+        >>> from itertools import islice
+        >>> for table in islice(model.iterations(), 3):
+        ...     print(table[1].round(4).tolist())
+        [0.0, 0.5, 0.5, 1.0]
+        [0.0, 0.1667, 0.8333, 1.0]
+        [0.0, 0.2778, 0.7222, 1.0]
+        """
+        self._require_fit()
+        if not hasattr(self, "_given"):
+            raise DataError("the graph is not saved with a model", "fit it again")
+        values: FloatArray = self._given.copy()
+        free = np.flatnonzero(~self._given.any(axis=1))
+        values[free] = 1.0 / values.shape[1]
+        sweep = sweep_as_printed if self.algorithm == "propagation" else sweep_harmonic
+        numbers = np.arange(len(values))
+        names, index = tuple(self.classes_.tolist()), {"item": numbers.tolist()}
+        while True:
+            yield Posteriors(values, names, index, "label", numbers)
+            values = sweep(self.graph_, values, free)
 
     # prediction
     def predict_proba(self, X: Any) -> FloatArray:

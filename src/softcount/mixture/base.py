@@ -12,12 +12,13 @@ from numpy.random import Generator
 from softcount.core import store
 from softcount.core.bounds import MAX_WEIGHT, clean_weights, within_range
 from softcount.core.contract import NumberedOutputs, as_configured
+from softcount.core.display import NamedTables
 from softcount.core.errors import DataError, LearnerError, StoreError
 from softcount.core.estimator import Estimator, FitOptions, all_or_nothing
 from softcount.core.folder import resumable
 from softcount.core.spill import empty_table, read_only
 from softcount.core.store import AGAIN
-from softcount.core.types import Array, FloatArray, IntArray
+from softcount.core.types import Array, FloatArray, IntArray, PosteriorRows
 from softcount.core.warnings import warn_of_ignored
 from softcount.engines.blocks import tree_sum
 from softcount.mixture.core import MixtureCore
@@ -100,16 +101,31 @@ class Mixture(store.SaveableTables, Estimator):
         return weights
 
     @property
-    def params_(self) -> dict[str, Array]:
+    def params_(self) -> NamedTables:
         """The learned tables, by name; can be passed as ``init`` to another fit."""
         self._require_fit()
-        return {name: np.array(table) for name, table in self.raw_params_.items()}
+        tables = {name: np.array(table) for name, table in self.raw_params_.items()}
+        return NamedTables(tables, {"weights": ([""], self._class_names), **self._table_names()})
+
+    def _table_names(self) -> dict[str, tuple[Any, ...]]:
+        """Return names of rows and columns of the emissions' table."""
+        return {}
 
     @property
     def n_parameters_(self) -> int:
         """The number of free parameters."""
         self._require_fit()
         return sum(family.n_free for family in self.core_.families.values())
+
+    # step by step
+    @property
+    def _class_names(self) -> list[Any]:
+        """The names of the classes, hidden components included."""
+        return list(range(self.n_classes))
+
+    def _name_hidden(self, core: MixtureCore, corpus: Items, rows: PosteriorRows) -> dict[str, Any]:
+        items = rows.items.tolist()
+        return {"columns": tuple(self._class_names), "index": {"item": items}, "of": "class"}
 
     # inference
     def _seen(self, X: Any) -> Observations:
@@ -268,15 +284,33 @@ class Clusterer(NumberedOutputs, Mixture):
         return float(np.mean(self.score_samples(X)))
 
     # model selection criteria
-    def aic(self, X: Any) -> float:
-        """Return Akaike's information criterion, 2p − 2 log L; smaller is better."""
-        return -2.0 * float(self.score_samples(X).sum()) + 2.0 * self.n_parameters_
+    def count_parameters(self, count: str = "free") -> int:
+        """Return the number of parameters, p.
 
-    def bic(self, X: Any) -> float:
+        ``count``  "free": those that can be chosen, as rows add up to 1: ``n_parameters_``. "all":
+                   every number in the tables, as many textbooks print it: K V + K for K classes of
+                   documents of V words
+        """
+        if count not in ("free", "all"):
+            raise LearnerError(f"count={count!r} is unknown", "choose 'free' or 'all'")
+        if count == "free":
+            return self.n_parameters_
+        self._require_fit()
+        return sum(np.asarray(table).size for table in self.params_.values())
+
+    def aic(self, X: Any, count: str = "free") -> float:
+        """Return Akaike's information criterion, 2p − 2 log L; smaller is better.
+
+        ``count``  how parameters are counted: see `count_parameters`
+        """
+        p = self.count_parameters(count)
+        return -2.0 * float(self.score_samples(X).sum()) + 2.0 * p
+
+    def bic(self, X: Any, count: str = "free") -> float:
         """Return the Bayesian (Schwarz's) information criterion, p log n − 2 log L; smaller is
-        better."""
-        logs = self.score_samples(X)
-        return -2.0 * float(logs.sum()) + float(np.log(len(logs))) * self.n_parameters_
+        better. For ``count`` see `aic`."""
+        p, logs = self.count_parameters(count), self.score_samples(X)
+        return -2.0 * float(logs.sum()) + float(np.log(len(logs))) * p
 
     def icl(self, X: Any) -> float:
         """Return the integrated completed likelihood criterion: BIC plus twice the entropy of the

@@ -23,6 +23,7 @@ from softcount.core.types import (
     FloatArray,
     IntArray,
     Params,
+    PosteriorRows,
     Stats,
     Update,
 )
@@ -122,6 +123,33 @@ class MixtureCore(Model):
             "weights": np.ones((1, len(responsibilities))) @ responsibilities,
             self.emission.table: self.emission.counts(x, responsibilities, threads),
         }
+
+    # step by step
+    def lay_out(
+        self, params: Params, shard: MixtureShard, how: EStep, local: Any = None
+    ) -> PosteriorRows:
+        """Return the posteriors of classes: a row per item, a column per class.
+
+        An item with soft labels has their mean over its groups of classes.
+        """
+        joint = self.joint(params, shard.x, how.threads)
+        posteriors, total = np.zeros_like(joint), np.zeros((len(joint), 1))
+        for group in shard.known.by_group():
+            numbers = shard.numbers[group.rows]
+            filled, logs, _ = fill(joint[group.rows], group, numbers, how)
+            check_possible(numbers[group.weights > 0.0], logs[group.weights > 0.0], IMPOSSIBLE,
+                           REMEDY)  # fmt: skip
+            weights = np.where(group.weights > 0.0, group.weights, 1e-300)[:, None]
+            posteriors[group.rows] += filled * weights
+            total[group.rows] += weights
+        return PosteriorRows(posteriors / np.where(total > 0.0, total, 1.0), shard.numbers)
+
+    def count_posteriors(
+        self, params: Params, shard: MixtureShard, posteriors: FloatArray, how: EStep
+    ) -> Stats:
+        """Return the expected counts of a shard under given posteriors, (items, classes)."""
+        weights = shard.known.weights
+        return Stats(self.counts(shard.x, posteriors * weights[:, None]), items=weights.sum())
 
     # predictions, which `softcount.core.estimator.Estimator._map` computes for each shard
     def joints(

@@ -139,6 +139,7 @@ class WordMixture(DocumentReader, Mixture):
         offered: dict[str, Start] = {
             "kmeans": starts.kmeans_of_words,
             "random": starts.at_random,
+            "memberships": starts.random_memberships,
             "uniform": starts.uniform,
         }
         if not self.bernoulli:
@@ -173,6 +174,13 @@ class WordMixture(DocumentReader, Mixture):
         if self.bernoulli:
             return table.reshape(self.core_.n_classes, -1, 2)[:, :, 1]
         return table
+
+    def _table_names(self) -> dict[str, tuple[Any, ...]]:
+        classes, words = self._class_names, self.word_names().tolist()
+        if self.bernoulli:
+            rows = [(name, word) for name in classes for word in words]
+            return {"words": (rows, ["absent", "present"])}
+        return {"words": (classes, words)}
 
     def class_words(self) -> tuple[FloatArray, FloatArray]:
         """Return p(class), (classes,), and p(word | class), (classes, words)."""
@@ -220,8 +228,9 @@ class MultinomialMixture(MultinomialMixtureParameters, WordMixture, Clusterer):
     ``prior``         instead of ``smoothing``: the Dirichlet concentration of words (or one for
                       each table: "weights", "words"); below 1 only for `VariationalBayes` and
                       samplers
-    ``init``          'kmeans' (on tf-idf reduced by SVD), 'random', 'spectral', 'anchor',
-                      'uniform', or tables {"weights": …, "words": …}
+    ``init``          'kmeans' (on tf-idf reduced by SVD), 'random', 'memberships' (every document
+                      in a random class), 'spectral', 'anchor', 'uniform', or tables {"weights": …,
+                      "words": …}
     ``short_runs``    try this many starts with two quick passes each, and continue from the best
     ``vectorizer``    turns texts into counts (scikit-learn's `CountVectorizer` or similar)
     ``learner``, ``engine``, ``random_state``  learning algorithm, where it runs, and its seed

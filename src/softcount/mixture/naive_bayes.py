@@ -182,6 +182,11 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
     def n_classes(self) -> int:
         return len(self.classes_) * self.n_components
 
+    @property
+    def _class_names(self) -> list[Any]:
+        names, m = self.classes_.tolist(), self.n_components
+        return names if m == 1 else [(name, part) for name in names for part in range(m)]
+
     def observe(self, X: Any, *, first: bool) -> Bags | BagsOnDisk:
         bags = super().observe(X, first=first)
         if isinstance(bags, BagsOnDisk):

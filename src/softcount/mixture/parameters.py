@@ -58,8 +58,8 @@ class WordParameters(ShortRunParameters):
     init: Annotated[
         Any,
         Doc(
-            "Initial parameters: kmeans, random, spectral, anchor, uniform, or tables of weights "
-            "and words."
+            "Initial parameters: kmeans, random, memberships, spectral, anchor, uniform, or tables "
+            "of weights and words."
         ),
     ] = "kmeans"
     vectorizer: Annotated[
@@ -151,7 +151,10 @@ class GaussianMixtureParameters(ShortRunParameters):
     ] = None
     init: Annotated[
         Any,
-        Doc("Initial parameters: kmeans, k-means++, random, or means, covariances and weights."),
+        Doc(
+            "Initial parameters: kmeans, k-means++, random, memberships, or means, covariances and "
+            "weights."
+        ),
     ] = "kmeans"
 
 
@@ -170,7 +173,9 @@ class KMeansParameters(ShortRunParameters):
 
     n_components: NumberOfClasses = 8
     _: KW_ONLY
-    init: Annotated[Any, Doc("Initial centres: k-means++, random, kmeans, or means.")] = "k-means++"
+    init: Annotated[
+        Any, Doc("Initial centres: k-means++, random, memberships, kmeans, or means.")
+    ] = "k-means++"
 
 
 @dataclass(eq=False, repr=False)

@@ -19,6 +19,7 @@ from softcount.core.bounds import (
     within_range,
 )
 from softcount.core.contract import as_configured
+from softcount.core.display import NamedTables
 from softcount.core.errors import DataError, LearnerError, StoreError
 from softcount.core.parameters import check_niw, reshape_start
 from softcount.core.store import AGAIN, numbers
@@ -129,19 +130,25 @@ class PointMixture(Clusterer):
         return _gaussian(self.core_).covariances(self.raw_params_["points"])
 
     @property
-    def params_(self) -> dict[str, Array]:
+    def params_(self) -> NamedTables:
         """Weights, means and covariances; can be passed as ``init`` to another fit."""
-        return {
+        names, columns = self._class_names, list(range(self.n_features_in_))
+        tables = {
             "weights": np.array(self.weights_),
             "means": self.means_,
             "covariances": self.covariances_,
         }
+        axes: dict[str, tuple[Any, ...]] = {"weights": (names,), "means": (names, columns)}
+        if tables["covariances"].ndim < 3:
+            axes["covariances"] = (names, columns)[: tables["covariances"].ndim]
+        return NamedTables(tables, axes)
 
     def starts(self) -> Mapping[str, Start]:
         return {
             "kmeans": starts.kmeans_of_points,
             "k-means++": starts.kmeans_plus_plus_points,
             "random": starts.random_points,
+            "memberships": starts.random_memberships,
         }
 
     def _read_params(self, core: MixtureCore, corpus: MixtureCorpus, given: Any) -> Any:
@@ -224,8 +231,8 @@ class GaussianMixture(GaussianMixtureParameters, PointMixture):
     ``floor``         smallest variance in any direction, as a fraction of the columns' variance
     ``prior``         a normal–inverse-Wishart `NIW` on the scale of the centred data; None: maximum
                       likelihood, or a weak data-dependent prior for learners that need one
-    ``init``          'kmeans', 'k-means++', 'random' (points), or {"means": …, "covariances": …,
-                      "weights": …}
+    ``init``          'kmeans', 'k-means++', 'random' (points), 'memberships' (every point in a
+                      random class), or {"means": …, "covariances": …, "weights": …}
     ``short_runs``    try this many starts with two quick passes each, and continue from the best
     ``learner``, ``engine``, ``random_state``  learning algorithm, where it runs, and its seed
 
@@ -295,7 +302,8 @@ class GaussianMixture(GaussianMixtureParameters, PointMixture):
 class KMeans(KMeansParameters, PointMixture):
     """k-means (Lloyd 1957): hard EM for Gaussians of equal weight and one known variance.
 
-    ``init``  'k-means++', 'random' (points), or {"means": …}
+    ``init``  'k-means++', 'random' (points), 'memberships' (every point in a random class, as some
+              textbooks begin), 'kmeans', or {"means": …}
 
     The default learner is `HardEM`; the log-likelihood in its trace is the objective, that of
     points and classes together. `transform` returns distances to the centres. After `fit`,

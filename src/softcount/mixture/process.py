@@ -18,7 +18,7 @@ from numpy.random import Generator
 from scipy.special import xlogy
 
 from softcount.core import interrupt
-from softcount.core.estimator import FitOptions
+from softcount.core.estimator import FitOptions, RunOptions
 from softcount.core.types import FloatArray, Params, Stats
 from softcount.core.verdict import Verdict
 from softcount.engines.blocks import Addable, tree_sum
@@ -213,9 +213,19 @@ class DirichletProcess(Clusterer):
 
         The trace continues, too: the first step after a merge is `State.restarted`.
         """
+        keep_posteriors = options.pop("keep_posteriors", False)
+        if keep_posteriors:
+            options["keep_params"] = True
         super()._learn(core, corpus, init, **options)
+        self._learn_merged(core, corpus, options)
+        if keep_posteriors:
+            self._keep_posteriors(corpus)
+        return self
+
+    def _learn_merged(self, core: MixtureCore, corpus: Items, options: RunOptions) -> None:
+        """Merge classes and refit while the bound rises."""
         if self._learner.m != "mean_field":
-            return self
+            return
         alone = self._unfitted().set_params(n_components=1)
         single = alone.make_core(corpus.x, corpus.known.weights)
         # from here on the initial parameters are fixed, so that restarts would all be the same
@@ -232,7 +242,6 @@ class DirichletProcess(Clusterer):
                 break
             trace = self.trace_.then(refit.trace)
             self._keep_fit(core, corpus, replace(refit, trace=trace, traces=(trace,)))
-        return self
 
     def _posteriors_of(self, corpus: MixtureCorpus) -> Callable[[], Iterable[FloatArray]]:
         """Return a function that yields the posteriors of each shard.

@@ -591,6 +591,22 @@ def at_random(core: MixtureCore, items: MixtureCorpus, rng: Generator) -> Params
     return core.from_responsibilities(items.x, draw, rng)
 
 
+def random_memberships(core: MixtureCore, items: MixtureCorpus, rng: Generator) -> Params:
+    """Put every item into one class at random, and fit the classes to their items (Forgy 1965).
+
+    The first items fill the classes, one each, so that none is empty.
+    """
+    n, K, weights = len(items), core.n_classes, items.known.weights
+    classes = np.concatenate([np.arange(min(n, K)), rng.integers(K, size=max(n - K, 0))])
+    rng.shuffle(classes)
+
+    def put(some: slice) -> FloatArray:
+        rows: FloatArray = np.eye(K)[classes[some]] * weights[some, None]
+        return rows
+
+    return core.from_responsibilities(items.x, put, rng)
+
+
 def uniform(core: MixtureCore, items: MixtureCorpus, rng: Generator) -> Params:
     """Make all classes equal: a fixed point of EM, which the verdict reports."""
     return {name: family.uniform() for name, family in core.families.items()}

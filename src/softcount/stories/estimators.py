@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from copy import copy
 from os import PathLike
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from softcount.core import store
 from softcount.core.errors import ImpossibleItem, LearnerError, StoreError, StoryError
 from softcount.core.estimator import Estimator
+from softcount.core.fit import open_session
 from softcount.core.parameters import (
     KW_ONLY,
     Annotated,
@@ -20,9 +22,18 @@ from softcount.core.parameters import (
     dataclass,
     no_mode,
 )
-from softcount.core.types import EStep, FloatArray
+from softcount.core.posteriors import Posteriors, expect
+from softcount.core.types import EStep, FloatArray, Params, Stats
 from softcount.stories.core import Derivation, ForwardSampler, StoryCore, derive
 from softcount.stories.data import AnyStoryCorpus, StoryCorpus, compile_in_parts, compile_items
+from softcount.stories.derivations import (
+    MOST,
+    count_given,
+    lay_out,
+    lay_out_events,
+    list_all,
+    name_item,
+)
 from softcount.stories.language import Story, find_story, table
 from softcount.stories.tables import TablesView, pack_tables, unpack_tables
 from softcount.text.items import Items
@@ -136,6 +147,87 @@ class StoryModel(StoryParameters, Estimator):
         self._require_fit()
         return self.core_.view_params(self.raw_params_)
 
+    # step by step
+    def e_step(
+        self, data: Iterable[Any], params: Any = None, *, by: str | None = None, **known: Any
+    ) -> Posteriors:
+        """Do the E-step by itself: the posterior of every derivation of every item.
+
+        ``by``  "derivations": one column for each, named by its hidden values; "events": the
+                expected count of each table entry in each item, which any number of derivations
+                allows. None: derivations, if no item has more than 200
+
+        For the rest see `softcount.core.estimator.Estimator.e_step`.
+
+        >>> from softcount import story, table
+        >>> which, flip = table("which"), table("flip")
+        >>> @story
+        ... def coins(tosses):
+        ...     for z in "AB":
+        ...         yield which[z], *(flip[z, x] for x in tosses)
+        >>> start = {
+        ...     "which": {"A": 0.3, "B": 0.7},
+        ...     "flip": {"A": {"H": 0.3, "T": 0.7}, "B": {"H": 0.6, "T": 0.4}},
+        ... }
+        >>> StoryModel(coins).e_step(["HHH", "TTT"], start)
+        item       A       B
+        HHH   0.0508  0.9492
+        TTT   0.6967  0.3033
+        """
+        if by not in (None, "derivations", "events"):
+            raise LearnerError(f"by={by!r} is unknown", "choose 'derivations' or 'events'")
+        model: Any = copy(self)
+        model._by = by
+        found: Posteriors = super(StoryModel, model).e_step(data, params, **known)
+        return found
+
+    _by: str | None = None
+
+    def _infer(
+        self, core: StoryCore, corpus: AnyStoryCorpus, params: Params, how: EStep
+    ) -> Posteriors:
+        with open_session(core, corpus, self.engine) as session:
+            stats, _ = expect(core, len(corpus), params, how, session)
+        items = list(corpus.items)
+        listed = None
+        if self._by != "events":
+            listed = list_all(self._story, items, None if self._by is None else MOST)
+        if listed is None and self._by == "derivations":
+            raise LearnerError(
+                f"an item has more than {MOST} derivations", "use by='events': their counts"
+            )
+        values, columns = (
+            lay_out_events(core, self._story, items, params, how)
+            if listed is None
+            else lay_out(core, listed, params, how)
+        )
+        return Posteriors(
+            values,
+            columns,
+            {"item": [name_item(item) for item in items]},
+            "event" if listed is None else "hidden value",
+            np.arange(len(items)),
+            stats=stats,
+            params=params,
+            independent=listed is not None,
+        )
+
+    def _count_given(
+        self, core: StoryCore, corpus: AnyStoryCorpus, params: Params, values: Any, posteriors: Any
+    ) -> tuple[Stats, Params]:
+        listed = list_all(self._story, list(corpus.items))
+        if listed is None:
+            raise LearnerError(
+                f"an item has more than {MOST} derivations: their posteriors cannot be given",
+                "give m_step what e_step returned, unchanged",
+            )
+        if getattr(posteriors, "of", "hidden value") != "hidden value":
+            raise LearnerError(
+                "these posteriors are expected counts of events", "use by='derivations'"
+            )
+        even = {name: family.uniform() for name, family in core.families.items()}
+        return count_given(core, listed, {**even, **params}, values), {}
+
     def score(self, items: Iterable[Any]) -> FloatArray:
         """Return the log-likelihood of each item, (items,); -inf for impossible ones."""
         self._require_fit()
@@ -163,7 +255,9 @@ class StoryModel(StoryParameters, Estimator):
         self._require_fit()
         return derive(self.core_, self._story, self.raw_params_, item, "hard")
 
-    def sample_hidden(self, item: Any, random_state: int = 0) -> Derivation:
+    def sample_hidden(  # type: ignore[override]  # whole derivations, one item at a time
+        self, item: Any, random_state: int = 0
+    ) -> Derivation:
         """Draw a derivation of an item from the posterior."""
         self._require_fit()
         return derive(self.core_, self._story, self.raw_params_, item, "sample", random_state)

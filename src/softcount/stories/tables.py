@@ -11,12 +11,12 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
-from importlib import import_module
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from softcount.core.display import Grid, grid_of_rows
 from softcount.core.errors import MissingEntry, StoreError, StoryError
 from softcount.core.pickling import PickledWithoutCaches
 from softcount.core.store import Stored
@@ -334,27 +334,32 @@ class TableView(Mapping[Hashable, Any]):
         """Convert to plain nested dictionaries."""
         return {k: v.to_dict() if isinstance(v, TableView) else v for k, v in self.items()}
 
-    def _lines(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-        """Yield what is printed: conditions, with the most probable outcomes."""
-        for number, (condition, row) in enumerate(self.rows()):
-            if number == _SHOWN:
-                yield "…", []
-                return
-            cells = [(str(outcome), f"{row[outcome]:.4f}") for outcome in islice(row, _SHOWN)]
-            more = [("…", "")] if len(row) > _SHOWN else []
-            yield ", ".join(map(str, condition)), cells + more
+    def grid(self) -> Grid:
+        """Return what is printed: a row per condition, one order of outcomes for all rows."""
+        rows = {condition: row.in_order() for condition, row in islice(self.rows(), _SHOWN + 1)}
+        left_out = len(rows) > _SHOWN
+        if left_out:
+            rows.popitem()
+        lexicon, values = self._support.lexicon, {p for row in rows.values() for p in row}
+        order = dict(zip(values, lexicon.find(values).tolist(), strict=True))
+        rows = {
+            name: {p: row[p] for p in sorted(row, key=order.__getitem__)}
+            for name, row in rows.items()
+        }
+        return grid_of_rows(self._support.name, rows, _SHOWN, left_out)
+
+    def in_order(self) -> dict[Hashable, float]:
+        """Return a row's probabilities in the order in which outcomes first occurred."""
+        level, known = self._support.levels[self._depth], self._support.lexicon.values
+        below = self._below()
+        codes = (level.keys[below] % level.radix).tolist()
+        return dict(zip((known[c] for c in codes), self._values[below].tolist(), strict=True))
 
     def __repr__(self) -> str:
-        lines = [self._support.name]
-        for condition, cells in self._lines():
-            row = "  ".join(f"{outcome} {p}".rstrip() for outcome, p in cells)
-            lines.append("  " + ": ".join(part for part in (condition, row) if part))
-        return "\n".join(lines)
+        return str(self.grid())
 
     def _repr_html_(self) -> str:
-        # imported by name: the report package is a layer above this one
-        render = import_module("softcount.report.page").render
-        return str(render("stories/table.html", name=self._support.name, rows=self._lines()))
+        return self.grid().html()
 
 
 class TablesView(Mapping[str, TableView]):

@@ -26,7 +26,9 @@ from softcount.core.types import (
     Counts,
     EStep,
     FloatArray,
+    IntArray,
     Params,
+    PosteriorRows,
     Stats,
     Uncounted,
     Update,
@@ -340,6 +342,54 @@ class TopicCore(Model):
             return rows
         phi, _ = self._phi(params["topics"], shard)
         return self._settle_rows(phi, rows, shard, how, np.random.default_rng(0))
+
+    # step by step
+    def lay_out(
+        self, params: Params, shard: TopicShard, how: EStep, local: TopicProportions | None = None
+    ) -> PosteriorRows:
+        """Return p(topic | document, word) (Hofmann 1999): a row per document and word in it.
+
+        A word that occurs several times in a document has one row, whose weight is its count.
+        """
+        joint, documents, entries = self._joint_of_words(params, shard, how, local)
+        keys = {"word": entries.columns.astype(np.int64)}
+        if how.fill == "hard":
+            rows = np.zeros_like(joint)
+            rows[np.arange(len(joint)), joint.argmax(axis=1)] = 1.0
+        else:
+            rows = joint**how.temper
+            rows /= rows.sum(axis=1, keepdims=True)
+        return PosteriorRows(rows, shard.numbers[documents], keys, entries.value.astype(float))
+
+    def _joint_of_words(
+        self, params: Params, shard: TopicShard, how: EStep, local: TopicProportions | None
+    ) -> tuple[FloatArray, IntArray, Compressed]:
+        """Return θ_dk φ_kw up to a factor of each row, (entries, topics), with their documents."""
+        entries = shard.bags.by_document
+        documents = np.repeat(np.arange(len(shard)), np.diff(entries.indptr))
+        theta = self._rows(params, shard, how, local).theta
+        phi = np.asarray(params["topics"]).T[entries.columns].astype(np.float64)
+        phi /= np.maximum(phi.max(axis=1, keepdims=True, initial=0.0), 1e-300)
+        joint = theta[documents] * phi
+        impossible = np.where(joint.any(axis=1), 0.0, -np.inf)
+        check_possible(shard.numbers[documents], impossible, IMPOSSIBLE, REMEDY)
+        return joint, documents, entries
+
+    def count_posteriors(
+        self, params: Params, shard: TopicShard, posteriors: FloatArray, how: EStep
+    ) -> Stats:
+        """Return Σ x_dw p(topic | document, word), by word and by document, with its new row."""
+        entries, prior = shard.bags.by_document, self._prior_for(how)
+        documents = np.repeat(np.arange(len(shard)), np.diff(entries.indptr))
+        weighted = posteriors * entries.value[:, None]
+        of_words = np.zeros((self.topics.shape[1], self.n_topics))
+        of_documents = np.zeros((len(shard), self.n_topics))
+        np.add.at(of_words, entries.columns, weighted)
+        np.add.at(of_documents, documents, weighted)
+        rows = self._first_rows(params, shard, prior)
+        new_rows = prior.estimate(of_documents, rows, np.random.default_rng(how.stream))
+        counts = {"topics": np.ascontiguousarray(of_words.T)}
+        return Stats(counts, items=float(len(shard)), local=new_rows)
 
     def estimate(self, corpus: TopicDocuments) -> Estimate:
         """Estimate the memory and work of learning.

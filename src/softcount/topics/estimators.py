@@ -11,14 +11,25 @@ from scipy import sparse
 
 from softcount.core import store
 from softcount.core.contract import NumberedOutputs, as_configured
-from softcount.core.errors import DataError, LearnerError, StoreError
+from softcount.core.display import NamedTables
+from softcount.core.errors import DataError, LearnerError, StoreError, brief
 from softcount.core.estimator import Estimator, FitOptions, all_or_nothing, name_impossible_items
 from softcount.core.folder import resumable
 from softcount.core.parameters import check_parameters, check_whole, not_smoothed
+from softcount.core.posteriors import Posteriors
 from softcount.core.spill import empty_table, read_only
 from softcount.core.store import AGAIN, numbers
 from softcount.core.stream import StreamProgress, fit_stream, stream_learner
-from softcount.core.types import Array, EStep, Fit, FloatArray, IntArray, Params, Update
+from softcount.core.types import (
+    Array,
+    EStep,
+    Fit,
+    FloatArray,
+    IntArray,
+    Params,
+    PosteriorRows,
+    Update,
+)
 from softcount.core.warnings import warn_of_ignored
 from softcount.families.columns import Columns
 from softcount.text.archive import Archive
@@ -127,7 +138,14 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         They can be passed as ``init``: learning then starts from these topics, but not from the
         documents' rows.
         """
-        return {"topics": np.array(self.topics_), "documents": np.array(self.documents_)}
+        return self._name_tables({"topics": self.topics_, "documents": self.documents_})
+
+    def _name_tables(self, tables: Params) -> NamedTables:
+        K = list(range(len(tables["topics"])))
+        names = {"topics": (K, self.word_names().tolist())}
+        if DOCUMENTS in tables:
+            names[DOCUMENTS] = (list(range(len(tables[DOCUMENTS]))), K)
+        return NamedTables(tables, names)
 
     @property
     def _n_features_out(self) -> int:
@@ -189,7 +207,11 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         return self._make_core(self.n_features_in_), corpus
 
     def _bind_more(self, core: TopicCore, X: Any) -> TopicDocuments:
-        return self._corpus(X)
+        if X is not None:
+            return self._corpus(X)
+        if self._training_documents is None:
+            raise DataError("the training documents are no longer available", "give documents")
+        return self._training_documents
 
     def _corpus(self, X: Any, labels: Any = None, *, first: bool = False) -> TopicDocuments:
         """Read the user's documents; ``first``: they define the vocabulary."""
@@ -374,6 +396,54 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         frozen = self._n_frozen  # frozen topics are not smoothed
         counts[:frozen] = topic_counts[:frozen, None] * topics[:frozen]
         return counts
+
+    # step by step
+    def e_step(self, data: Any = None, params: Any = None, **known: Any) -> Posteriors:
+        """Do the E-step by itself: p(topic | document, word) of every word (Hofmann 1999).
+
+        ``data``    documents; None: the training documents, with their learned rows
+        ``params``  "topics", and optionally "documents", p(topic | document); without these, all
+                    topics are equally probable in a document. None: those that were learned; other
+                    documents than the training documents are then folded in
+
+        For the rest see `softcount.core.estimator.Estimator.e_step`.
+        """
+        return super().e_step(data, params, **known)
+
+    def word_topics(self, word: Any, X: Any = None) -> Posteriors:
+        """Return p(topic | document, word) of one word, in every document that it occurs in.
+
+        A word of several meanings has other topics in other documents.
+
+        >>> from softcount import PLSA
+        >>> notes = ["bank river water", "water river boat", "bank loan money", "money loan rate"]
+        >>> found = PLSA(2, random_state=1).fit(notes).word_topics("bank")
+        >>> found.index["document"], found.values.argmax(axis=1).tolist() in ([0, 1], [1, 0])
+        ([0, 2], True)
+        """
+        posteriors = self.e_step(X)
+        rows = np.array([n for n, name in enumerate(posteriors.index["word"]) if name == word])
+        if not len(rows):
+            raise DataError(
+                f"the word {brief(word)} occurs in none of the documents",
+                "give a word of the vocabulary",
+            )
+        return posteriors.take(rows)
+
+    def _learned_params(self, corpus: TopicDocuments) -> Params:
+        if corpus is self._training_documents:
+            return {**self.raw_params_, DOCUMENTS: self.documents_}
+        return {**self.raw_params_, DOCUMENTS: self._fold_in(corpus)[0]}
+
+    def _name_hidden(
+        self, core: TopicCore, corpus: TopicDocuments, rows: PosteriorRows
+    ) -> dict[str, Any]:
+        words = self.word_names()
+        index = {"document": rows.items.tolist(), "word": words[rows.keys["word"]].tolist()}
+        return {"columns": tuple(range(core.n_topics)), "index": index, "of": "topic"}
+
+    def _show_params(self, core: TopicCore, params: Params) -> Any:
+        return self._name_tables(params)
 
     # inference
     @as_configured
