@@ -52,12 +52,16 @@ class Step:
     """Parameters, the result of an E-step at them, and the objective they attain.
 
     ``held_out`` is the perplexity of held-out data, if the schedule uses any.
+    ``slack`` is the largest violation of a constraint on expectations, if there are any, and
+    ``gap`` bounds the error of the objective, if the E-step is only approximately the best one.
     """
 
     tables: Tables
     stats: Stats
     objective: float
     held_out: float = float("nan")
+    slack: float = float("nan")
+    gap: float = 0.0
 
 
 Saved = Mapping[str, Any]
