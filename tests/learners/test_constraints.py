@@ -201,6 +201,36 @@ def test_events_of_a_story() -> None:
     close(model.trace_[0].log_likelihood, sum(math.log(sum(one.joint)) for one in listed), 1e-9)
 
 
+def test_links_one_to_one() -> None:
+    """IBM Model 1 at a given table: every alignment of three pairs, one by one."""
+    rng = np.random.default_rng(7)
+    pairs = [("a b", "x y z"), ("b c a", "x y"), ("c", "z")]
+    table = rng.dirichlet(np.ones(3), size=4)  # of a, b, c and the empty word
+    words = [(n, e) for n, (source, _) in enumerate(pairs) for e in range(len(source.split()))]
+    listed = []
+    for n, (source, target) in enumerate(pairs):
+        rows = [table["abc".index(e)] for e in source.split()] + [table[3]]
+        columns_of = ["xyz".index(f) for f in target.split()]
+        joint, features = [], []
+        for links in itertools.product(range(len(rows)), repeat=len(columns_of)):
+            p = math.prod(rows[i][f] for f, i in zip(columns_of, links, strict=True))
+            joint.append(p / len(rows) ** len(links))
+            features.append([links.count(i) * (m == n) for m, i in words])
+        listed.append(Listed(joint, features))
+    oracle = project(listed, [-1e9] * len(words), [0.8] * len(words))
+    model = sc.align.IBM1(learner=EM(max_iter=1, tol=0.0, constraints=[OneToOne(at_most=0.8)]))
+    model._bind(pairs)
+    values = table[model._lexicon.rows(), model._lexicon.targets]  # in order of first occurrence
+    model._start_values = lambda *_: {"translation": values}  # type: ignore[method-assign]
+    model.fit(pairs)
+    close(model.trace_[0].objective, oracle.objective, 1e-5)
+    close(model.trace_[0].log_likelihood, sum(math.log(sum(one.joint)) for one in listed), 1e-9)
+    assert model.trace_[0].slack < 1e-6
+    # without the empty word, three target words cannot have two source words at .8 each
+    alone = sc.align.IBM1(null=False, learner=EM(max_iter=1, constraints=[OneToOne(0.8)]))
+    assert alone.fit(pairs).constraints_.slack > 0.2
+
+
 def test_few_values_against_enumeration() -> None:
     """The penalty, by its definition, at distributions found without multipliers."""
     rng = np.random.default_rng(3)

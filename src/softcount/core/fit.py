@@ -475,7 +475,8 @@ class Run:
         if self._indistinguishable(now.params):
             return Verdict.STUCK
         if converged:
-            return Verdict.UNSATISFIED if now.slack > SATISFIED else Verdict.CONVERGED
+            lacks = now.slack > SATISFIED and not learner.schedule.forgiving
+            return Verdict.UNSATISFIED if lacks else Verdict.CONVERGED
         few_are_meant = model.few_steps and learner == model.default_learner
         return Verdict.ENOUGH if few_are_meant else Verdict.OUT_OF_STEPS
 

@@ -722,6 +722,10 @@ class Projected(Batch):
     def __repr__(self) -> str:
         return "Projected()"
 
+    @property
+    def forgiving(self) -> bool:
+        return all(getattr(each, "strength", inf) < inf for each in self.constraints)
+
     def steps(self, run: Run, tables: Tables, saved: Saved | None = None) -> Iterator[Step]:
         multipliers = self.no_multipliers()
         if saved is not None:

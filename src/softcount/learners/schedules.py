@@ -161,6 +161,11 @@ class Schedule(ABC):
     repeats: ClassVar[int] = 1
     """Number of E-steps over all data per step."""
 
+    @property
+    def forgiving(self) -> bool:
+        """Whether all constraints on expectations may be violated, at a price."""
+        return False
+
     @abstractmethod
     def steps(self, run: Run, tables: Tables, saved: Saved | None = None) -> Iterator[Step]:
         """Yield steps, the first at the start itself; endless unless data are held out.
