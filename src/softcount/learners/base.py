@@ -181,16 +181,31 @@ class Learner:
         return self  # learners are immutable, so no copy is needed
 
     def __str__(self) -> str:
-        shown = {"max_iter": self.max_iter, "tol": self.tol}
+        shown: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
         for field in fields(self):
             value = getattr(self, field.name)
+            if field.name == "schedule" and self.constraints:
+                continue  # it is made of the constraints
             if field.init and field.name not in shown and value != field.default:
                 shown[field.name] = value
+        if len(self.constraints) > MANY:
+            shown["constraints"] = Shortened(f"{len(self.constraints)} of them")
         each = ", ".join(
             f"{name}={getattr(value, '__name__', None) or repr(value)}"  # functions by their names
             for name, value in shown.items()
         )
         return f"{type(self).__name__}({each})"
+
+
+MANY = 3
+"""More constraints than this are only counted in a learner's signature."""
+
+
+class Shortened(str):
+    """A text that stands for something longer, and is shown without quotes."""
+
+    def __repr__(self) -> str:
+        return f"({self})"
 
 
 def one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
