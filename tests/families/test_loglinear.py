@@ -81,7 +81,7 @@ def test_a_few_steps_never_lower_the_objective(seed, max_steps, size):
 @given(st.integers(0, 99), st.sampled_from([0.0, 1.0]), st.sampled_from([1e-3, 1.0, 1e6]))
 def test_a_gradient_step_follows_the_gradient_and_climbs(seed, l2, size):
     matrix, counts = features(seed), size * rng(seed).exponential(size=9)
-    family = LogLinear(INDPTR, matrix, l2=l2, m_step="gradient")
+    family = LogLinear(INDPTR, matrix, l2=l2, ascent="gradient")
     old = family.random(rng(seed))
     new = family.maximise(counts, old, rng())
     start, end = family.weights(old), family.weights(new)
@@ -94,10 +94,10 @@ def test_a_gradient_step_follows_the_gradient_and_climbs(seed, l2, size):
         assert moved @ uphill == pytest.approx(steep * far, rel=1e-3)
 
 
-@pytest.mark.parametrize(("m_step", "calls"), [("gradient", 2000), ("converged", 1)])
-def test_both_ways_reach_the_top(m_step, calls):
+@pytest.mark.parametrize(("ascent", "calls"), [("gradient", 2000), ("converged", 1)])
+def test_both_ways_reach_the_top(ascent, calls):
     matrix, counts = features(1), rng(1).exponential(size=9)
-    family = LogLinear(INDPTR, matrix, l2=0.3, m_step=m_step)
+    family = LogLinear(INDPTR, matrix, l2=0.3, ascent=ascent)
     params = family.uniform()
     for _ in range(calls):
         params = family.maximise(counts, params, rng())
@@ -109,8 +109,8 @@ def test_both_ways_reach_the_top(m_step, calls):
 
 
 def test_an_unknown_m_step():
-    with pytest.raises(LearnerError, match="m_step is 'newton'"):
-        LogLinear(INDPTR, features(), m_step="newton")
+    with pytest.raises(LearnerError, match="ascent is 'newton'"):
+        LogLinear(INDPTR, features(), ascent="newton")
 
 
 def test_the_gradient_is_that_of_finite_differences():

@@ -92,10 +92,10 @@ def test_laws() -> None:
     assert report.passed, str(report)
 
 
-@pytest.mark.parametrize("m_step", ["gradient", "converged"])
-def test_every_m_step_climbs(m_step: str) -> None:
+@pytest.mark.parametrize("ascent", ["gradient", "converged"])
+def test_every_m_step_climbs(ascent: str) -> None:
     text = [[word for word, _ in one] for one in TEXT]
-    model = sc.HMM(2, emissions="features", m_step=m_step, smoothing=0.1, max_iter=15).fit(text)
+    model = sc.HMM(2, emissions="features", ascent=ascent, smoothing=0.1, max_iter=15).fit(text)
     objective = model.trace_.objective
     assert (np.diff(objective) >= -1e-9 * abs(objective[0])).all()
     assert objective[-1] > objective[0] + 0.1
@@ -107,7 +107,7 @@ def test_every_m_step_climbs(m_step: str) -> None:
     [
         ({"emissions": "letters"}, "table, features"),
         ({"l2": -1.0}, "l2"),
-        ({"m_step": "newton"}, "m_step"),
+        ({"ascent": "newton"}, "ascent"),
         ({"frozen": "emissions"}, "weights of features"),
         ({"learner": sc.CollapsedGibbs(max_iter=2), "smoothing": 0.1}, "collapsed"),
     ],

@@ -120,3 +120,39 @@ def test_text_may_hold_tabs_and_be_empty(tmp_path: Path) -> None:
     path = tmp_path / "train.tsv.gz"
     path.write_bytes(gzip.compress(b"a\tx\ty\r\n b \t\r\n"))
     assert read_labelled(str(path)) == (["a", "b"], ["x\ty", ""])
+
+
+POSTS = ["puck ice goal", "bat ball run", "ice skate goal", "run base ball", "goal puck"]
+SPORTS = ["hockey", "baseball", "hockey", "baseball", "hockey"]
+
+
+def test_words_with_constraints_in_place_of_labels(tmp_path: Path) -> None:
+    words, posts = tmp_path / "words.txt", tmp_path / "posts.txt"
+    words.write_text("puck hockey:0.9,1\nbat baseball\n")
+    posts.write_text("\n".join(POSTS) + "\n")
+    result = done("classify", "--constraints", words, "--unlabelled", posts)
+    assert lines(result) == SPORTS
+    assert "constraints" in result.stderr
+    torn = tmp_path / "torn.txt"
+    torn.write_text("goal hockey:0.9,1\ngoal hockey:0,0.2\nbat baseball\n")
+    labelled = tmp_path / "labelled.tsv"
+    labelled.write_text("hockey\tgoal\nbaseball\tbat\n")
+    both = ("--train", labelled, "--unlabelled", posts)
+    result = done("classify", "--constraints", torn, *both)
+    assert "do not hold" in result.stderr or "does not hold" in result.stderr
+    clusters = tmp_path / "clusters.txt"
+    clusters.write_text("puck 1:0.9,1\nbat 0:0.9,1\n")
+    result = done("cluster", posts, "-k", "2", "--constraints", clusters)
+    assert lines(result)[0] == "1"
+    assert lines(result)[1] == "0"
+
+
+@pytest.mark.parametrize("text", [None, "puck\n", "puck hockey:2\n"], ids=["missing", "bare", "2"])
+def test_a_bad_file_of_constraints(tmp_path: Path, text: str | None) -> None:
+    words, posts = tmp_path / "words.txt", tmp_path / "posts.txt"
+    posts.write_text("\n".join(POSTS) + "\n")
+    if text is not None:
+        words.write_text(text)
+    result = run("classify", "--constraints", words, "--unlabelled", posts)
+    assert result.exit_code != 0
+    assert "words.txt" in result.output + result.stderr

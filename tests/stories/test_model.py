@@ -180,10 +180,10 @@ def test_smoothing_is_a_prior_by_another_name():
         sc.StoryModel(COINS, prior=0.5).fit(TOSSES)
 
 
-@pytest.mark.parametrize("m_step", ["gradient", "converged"])
-def test_m_steps_of_log_linear_tables(m_step):
+@pytest.mark.parametrize("ascent", ["gradient", "converged"])
+def test_m_steps_of_log_linear_tables(ascent):
     kind = sc.table("kind")
-    spell = sc.table("spell", features=lambda k, w: [(k, w[-1])], l2=0.1, m_step=m_step)
+    spell = sc.table("spell", features=lambda k, w: [(k, w[-1])], l2=0.1, ascent=ascent)
 
     @sc.story
     def words(line):
@@ -192,7 +192,7 @@ def test_m_steps_of_log_linear_tables(m_step):
 
     model = sc.StoryModel(words, max_iter=20).fit([["as", "bs"], ["at", "bt"], ["as", "cs"]])
     assert (np.diff(model.trace_.objective) >= -1e-12).all()
-    assert model.core_.families["spell"].m_step == m_step
+    assert model.core_.families["spell"].ascent == ascent
 
 
 def test_log_linear_tables_learn_from_features():

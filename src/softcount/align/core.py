@@ -45,6 +45,7 @@ from softcount.core import pages, spill
 from softcount.core.errors import LearnerError
 from softcount.core.estimate import NUMBER, Estimate, count_bytes, make_estimate, n_entries
 from softcount.core.model import Model, check_possible
+from softcount.core.tilting import EXPECTED
 from softcount.core.types import (
     NOTHING_UNCOUNTED,
     Array,
@@ -142,11 +143,31 @@ class AlignmentCore(Model):
 
     def expect(self, params: Params, shard: BitextShard, how: EStep, local: Any = None) -> Stats:
         """Compute the expected counts and the log-likelihood of a shard."""
+        if how.tilt is not None:
+            return self._expect_tilted(params, shard, how)
         shard = shard.load(how.threads)
         step = ShardEStep(self, params, shard, how)
         for block in shard.blocks():
             step.count(block, step.posteriors(block))
         return step.stats()
+
+    def _expect_tilted(self, params: Params, shard: BitextShard, how: EStep) -> Stats:
+        """Compute the same with weights on source words: each link to one has its weight."""
+        shard, tilt = shard.load(how.threads), how.tilt
+        assert tilt is not None
+        step = ShardEStep(self, params, shard, how)
+        sums = []
+        for block in shard.blocks():
+            links = step.posteriors(block)
+            step.count(block, links)
+            sums.append(block.sum_rows(links))
+        stats = step.stats()
+        expected = {EXPECTED: tilt.expect(shard.numbers, np.concatenate(sums)[:, None])}
+        logs = stats.log_likelihood
+        if not how.score_only:
+            plain = replace(how, tilt=None, score_only=True, into=None)
+            logs = self.expect(params, shard, plain).log_likelihood
+        return replace(stats, counts={**stats.counts, **expected}, log_likelihood=logs)
 
     # predictions: functions of a shard for an engine, as `expect` is
     def log_likelihoods(
@@ -339,6 +360,8 @@ class ShardEStep:
         if not self.shard.null:  # otherwise each link is set
             links[:] = 0.0
         block.gather(self.table, links, self.how.threads)
+        if self.how.tilt is not None:
+            block.scale_rows(links, np.exp(self.how.tilt.log_weights(block.numbers)[:, 0]))
         make = self.core.decode if best else self.core.infer
         make(self, block, links)
         return links
@@ -470,7 +493,8 @@ class IBM1Core(AlignmentCore):
         sum over all co-occurrences of e and f: see `softcount.align.kernels`.
         """
         shard = shard.load(how.threads)
-        if not (how.fill == "soft" and how.temper == 1.0 and shard.constraints is None):
+        plain = how.fill == "soft" and how.temper == 1.0 and how.tilt is None
+        if not (plain and shard.constraints is None):
             return super().expect(params, shard, how, local)
         step = ShardEStep(self, params, shard, how, narrow=True)
         table, arrays, borders = step.table, shard.arrays, shard.target.indptr

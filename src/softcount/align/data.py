@@ -679,6 +679,29 @@ class LinkBlock:
         rounding = self.shard.rounding
         kernels.scatter(last, last + 1, self.first, self.last, own, links, rounding, counts)
 
+    def _rows(self) -> tuple[IntArray, IntArray]:
+        """Return how many links each row of the pairs' matrices has, and which rows are those of
+        source words, not of the empty word."""
+        l, m = self.sizes
+        ends = np.cumsum(l + 1) - 1
+        words = np.ones(int(l.sum()) + len(l), np.bool_)
+        words[ends] = False
+        return np.repeat(m, l + 1), np.flatnonzero(words)
+
+    def scale_rows(self, links: FloatArray, weights: FloatArray) -> None:
+        """Multiply the links of each source word by its weight, (source words,), in place."""
+        widths, words = self._rows()
+        factors = np.ones(len(widths), links.dtype)
+        factors[words] = weights
+        links *= np.repeat(factors, widths)
+
+    def sum_rows(self, links: FloatArray) -> FloatArray:
+        """Return the sum over the links of each source word, (source words,)."""
+        widths, words = self._rows()
+        begins = np.cumsum(widths) - widths
+        sums: FloatArray = np.add.reduceat(links, begins, dtype=np.float64)[words]
+        return sums
+
     def matrices(self, links: FloatArray) -> Iterator[FloatArray]:
         """Yield the links of each pair, (l + 1, m); the last row is that of the empty word."""
         shapes = zip(self.offsets[:-1], self.offsets[1:], *self.sizes, strict=True)

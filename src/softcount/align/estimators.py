@@ -77,6 +77,7 @@ from softcount.core.model import Model, NamingCorpus
 from softcount.core.posteriors import Posteriors, gather_rows
 from softcount.core.store import AGAIN, numbers
 from softcount.core.theory import Decomposition
+from softcount.core.tilting import Sites
 from softcount.core.types import (
     Array,
     Counts,
@@ -372,6 +373,24 @@ class DirectionalAligner(DirectionParameters, BaseAligner):
             words, self._lexicon, self.dictionary_strength
         )
         return self._make_core(self._make_table(), (l, m)), corpus
+
+    def _sites(self, core: AlignmentCore, corpus: BitextCorpus) -> Sites:
+        source = corpus.pairs.source
+
+        def find(word: Any) -> IntArray:
+            number = source.words.index(word) if word in source.words else -1
+            return np.flatnonzero(source.tokens[: len(source.tokens)] == number)
+
+        return Sites(
+            np.asarray(source.indptr),
+            np.ones(int(source.indptr[-1])),
+            {},
+            1,
+            find,
+            site="source word",
+            links=True,
+            limit=100.0,
+        )
 
     def _bind_more(self, core: AlignmentCore, data: Any) -> BitextCorpus:
         pairs = as_bitext(data, lowercase=self.lowercase, like=self._vocabularies)

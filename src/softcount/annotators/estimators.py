@@ -140,7 +140,7 @@ class Annotators(AnnotatorsParameters, Mixture):
             constraints = Labels(self.classes_, of_items).restrict(1, np.ones(len(x)))
         return core, VotedItems(x, constraints, self.items_)
 
-    def _bind_more(self, core: MixtureCore, X: Any) -> Items:
+    def _bind_more(self, core: MixtureCore, X: Any) -> MixtureCorpus:
         read = read_votes(X, self.annotators_.tolist())
         x = self._bags(read)
         free = ClassConstraints.nothing(len(x), core.n_classes)
@@ -202,7 +202,9 @@ class Annotators(AnnotatorsParameters, Mixture):
         rows = [(name, true) for name in self.annotators_.tolist() for true in classes]
         return {"confusion": (rows, classes)}
 
-    def _name_hidden(self, core: MixtureCore, corpus: Items, rows: PosteriorRows) -> dict[str, Any]:
+    def _name_hidden(
+        self, core: MixtureCore, corpus: MixtureCorpus, rows: PosteriorRows
+    ) -> dict[str, Any]:
         named = super()._name_hidden(core, corpus, rows)
         if isinstance(corpus, VotedItems):
             named["index"] = {"item": corpus.names[rows.items].tolist()}

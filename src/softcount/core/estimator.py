@@ -17,14 +17,23 @@ from softcount.core.bounds import MAX_SEED
 from softcount.core.contract import SklearnContract
 from softcount.core.errors import ImpossibleItem, LearnerError, brief
 from softcount.core.estimate import Estimate, announce, estimate
-from softcount.core.fit import fit, open_session
+from softcount.core.fit import Run, fit, open_session
 from softcount.core.folder import resumable
 from softcount.core.model import Corpus, Model, NamingCorpus
 from softcount.core.parameters import check_parameters, check_whole
 from softcount.core.posteriors import Posteriors, infer, update
 from softcount.core.posteriors import count as count_posteriors
 from softcount.core.theory import Decomposition, decompose
-from softcount.core.types import EStep, Fit, Params, PosteriorRows, State, Stats, Trace
+from softcount.core.types import (
+    EStep,
+    Fit,
+    FloatArray,
+    Params,
+    PosteriorRows,
+    State,
+    Stats,
+    Trace,
+)
 from softcount.core.verdict import Verdict
 from softcount.families.base import check_start
 from softcount.kernels.threads import usable_cpus
@@ -33,7 +42,9 @@ from softcount.learners.named import EM
 from softcount.learners.names import make_learner
 
 if TYPE_CHECKING:
+    from softcount.core.tilting import Sites
     from softcount.engines.base import Engine
+    from softcount.learners.constraints import Projected, Report
 
 T = TypeVar("T")
 
@@ -145,7 +156,8 @@ class Estimator(HasLearner):
     ``engine``        where the work is done; None: in threads on this machine
     ``random_state``  a seed, or a random number generator
 
-    After `fit`: ``params_``, ``trace_``, ``verdict_``, ``signature_``, and all of them in ``fit_``.
+    After `fit`: ``params_``, ``trace_``, ``verdict_``, ``signature_``, and all of them in ``fit_``;
+    with ``constraints`` of a learner also ``constraints_``, which says what became of each.
     """
 
     engine: Engine | None = None
@@ -159,6 +171,8 @@ class Estimator(HasLearner):
     """The learned parameters as arrays, in the form that the core uses."""
     signature_: str
     """One line that identifies the run, to cite it by."""
+    constraints_: Report
+    """What became of each constraint, if the learner has any."""
 
     # which learners can be used
     _holds_out: ClassVar[bool] = False
@@ -281,6 +295,8 @@ class Estimator(HasLearner):
         options: RunOptions,
     ) -> Fit:
         """Run the fitting loop."""
+        if learner.constraints:
+            learner = replace(learner, schedule=self._plan(core, corpus, learner))
         with name_impossible_items(corpus):
             return fit(
                 core,
@@ -294,13 +310,54 @@ class Estimator(HasLearner):
                 **options,
             )
 
+    def _plan(self, core: Any, corpus: Any, learner: Learner) -> Projected:
+        """Return the schedule of learning under the learner's constraints."""
+        from softcount.learners.constraints import Plan  # it compiles a kernel
+
+        return Plan.of(
+            learner.constraints,
+            self._display_name,
+            core.families,
+            lambda: self._sites(core, corpus),
+            lambda table, given: self._read_features(core, table, given),
+        )
+
+    def _sites(self, core: Any, corpus: Any) -> Sites:
+        """Return the hidden values of a corpus, as constraints speak of them."""
+        raise LearnerError(
+            f"the hidden values of {self._display_name} cannot be spoken of one by one",
+            "constrain its events: Events(table, features, at_least=…), which any model has",
+        )
+
+    def _read_features(self, core: Any, table: str, given: Any) -> FloatArray:
+        """Return features of a table's entries as an array of its shape."""
+        shape = core.families[table].param_shape
+        features = np.asarray(given, dtype=float)
+        if features.shape != shape or not np.isfinite(features).all():
+            raise LearnerError(
+                f"features of the table {table!r} have the shape {features.shape}, not {shape}",
+                "give a number for each of its entries",
+            )
+        return features
+
     def _keep_fit(self, core: Any, corpus: Any, found: Fit) -> None:
         """Set the attributes of a fitted model."""
+        if self._learner.constraints:
+            self.constraints_ = self._report_constraints(core, corpus, found)
         self.core_ = core
         self.fit_ = found
         self.raw_params_ = found.params
         self.signature_ = found.signature
         self._after_fit(corpus)
+
+    def _report_constraints(self, core: Any, corpus: Any, found: Fit) -> Report:
+        """Return what became of each constraint at the learned parameters."""
+        from softcount.learners.constraints import report
+
+        schedule = self._plan(core, corpus, self._learner)
+        learner = replace(self._learner, schedule=schedule)
+        with open_session(core, corpus, self.engine) as session:
+            return report(Run(core, session, learner, seed=0, run=0), schedule, found.params)
 
     def estimate(self, data: Any, *more: Any, **given: Any) -> Estimate:
         """Estimate memory and work per step that `fit` needs for these data, without fitting.

@@ -29,6 +29,7 @@ from softcount.core.types import (
 from softcount.core.verdict import Verdict
 from softcount.core.warnings import NotDistributedWarning
 from softcount.engines.base import Engine, Expect, Session
+from softcount.engines.blocks import tree_sum
 from softcount.engines.local import Local, LocalSession
 from softcount.families.base import check_start
 from softcount.kernels.compiling import clock
@@ -38,6 +39,7 @@ from softcount.learners.schedules import Batch, Pending, Sampler, Step, Tables, 
 
 if TYPE_CHECKING:  # it imports safetensors, which few fits need
     from softcount.core.folder import FitFolder, RunFolder
+    from softcount.core.tilting import Tilt
 
 __all__ = ["Corpus", "Model", "WarmStart", "fit", "trace"]
 
@@ -61,6 +63,9 @@ OnStep = Callable[[State], object]
 
 SHORT_RUN_BATCH = 256
 """Number of items in a mini-batch of short runs."""
+
+SATISFIED = 1e-6
+"""A constraint on expectations that is violated by no more than this holds."""
 
 SLACK = 1e-9
 """The fraction of its size by which an objective may fall through rounding alone."""
@@ -439,7 +444,8 @@ class Run:
             entropy=float(np.mean(entropies)) if entropies else float("nan"),
             q=q,
             bound=bound,
-            rounding=ROUNDING * (observed + self.prior_size),
+            rounding=ROUNDING * (observed + self.prior_size) + step.gap,
+            slack=step.slack,
         )
 
     def _change(self, old: Params, new: Params) -> float:
@@ -479,7 +485,8 @@ class Run:
         if self._indistinguishable(now.params):
             return Verdict.STUCK
         if converged:
-            return Verdict.CONVERGED
+            lacks = now.slack > SATISFIED and not learner.schedule.forgiving
+            return Verdict.UNSATISFIED if lacks else Verdict.CONVERGED
         few_are_meant = model.few_steps and learner == model.default_learner
         return Verdict.ENOUGH if few_are_meant else Verdict.OUT_OF_STEPS
 
@@ -633,10 +640,21 @@ class Run:
         own = replace(stats, counts=dict(stats.counts))  # which `update` takes out one by one
         return Step(tables, own, stats.score + tables.penalty)
 
-    def expect(self, params: Params, shards: Sequence[int] | None = None) -> Stats:
-        """Do an E-step over some shards (all, if None), summed in a fixed order."""
-        how = self._how(whole=shards is None)
+    def expect(
+        self, params: Params, shards: Sequence[int] | None = None, tilt: Tilt | None = None
+    ) -> Stats:
+        """Do an E-step over some shards (all, if None), summed in a fixed order.
+
+        ``tilt``  weights on hidden values
+        """
+        how = replace(self._how(whole=shards is None), tilt=tilt)
         return self.session.expect(self.model.expect, params, how, shards)
+
+    def try_tilt(self, params: Params, tilt: Tilt | None, score_only: bool = True) -> Stats:
+        """Do an E-step with these weights on hidden values that leaves no state in the shards."""
+        how = EStep(update=self.learner.m, score_only=score_only, tilt=tilt)
+        stats: Stats = tree_sum(self.session.map(self.model.expect, params, how))
+        return stats
 
     def expect_each(self, params: Params, shards: Sequence[int]) -> list[Stats]:
         """Do an E-step over some shards, with one result per shard."""

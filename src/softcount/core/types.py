@@ -15,6 +15,7 @@ from softcount.core.verdict import Verdict
 
 if TYPE_CHECKING:
     from softcount.core.posteriors import Posteriors
+    from softcount.core.tilting import Tilt
 
 FloatArray = NDArray[np.floating[Any]]
 """64-bit floats, or 32-bit where a model is configured so; give the shape in a comment."""
@@ -276,6 +277,10 @@ class EStep:
                     own parameters close to convergence
     ``theory``      fill in `Stats.uncounted`, so that Q and the entropy can be separated
     ``against``     other parameters, at which `Uncounted.ahead` is computed
+    ``tilt``        weights on hidden values, which multiply p(x, z). The score is then that of the
+                    weighted values; the log-likelihood is not, but with ``score_only`` it may be
+                    left out. The counts have, under `softcount.core.tilting.EXPECTED`, what
+                    `Tilt.expect` returns
     ``into``        returns, for the name of a family, the counts that all shards share; a function
                     makes them at first, of zeros. A shard may add its counts to these, instead of
                     returning them, if their sum does not depend on the order. None: shards are not
@@ -292,6 +297,7 @@ class EStep:
     mini_batch: bool = False
     theory: bool = False
     against: Params | None = None
+    tilt: Tilt | None = None
     into: Callable[[str, Callable[[], Any]], Any] | None = None
 
 
@@ -308,6 +314,7 @@ class State:
     state (classes were merged). There it is that new start, or {} if the trace keeps no parameters;
     it takes the place of Θ_{t-1} in ``q``, ``bound`` and ``change``, and only there may the
     objective of a monotone learner fall.
+    ``slack`` is the largest violation of a constraint on expectations, if there are any.
     """
 
     step: int
@@ -323,6 +330,7 @@ class State:
     held_out: float = float("nan")
     entropy: float = float("nan")
     rounding: float = 0.0
+    slack: float = float("nan")
     restarted_from: Params | None = None
 
     @property
@@ -365,6 +373,7 @@ class Trace(Sequence[State]):
     temper = property(lambda self: self.column("temper"))
     held_out = property(lambda self: self.column("held_out"))
     entropy = property(lambda self: self.column("entropy"))
+    slack = property(lambda self: self.column("slack"))
 
     def then(self, later: Trace) -> Trace:
         """Append a later run whose start was made from the end of this one.

@@ -18,6 +18,10 @@ class Verdict(StrEnum):
         "stuck: the hidden values are indistinguishable, as every class has the same "
         "distribution; start from unequal values, for instance random ones"
     )
+    UNSATISFIED = (
+        "converged, but the data and the model do not allow all that the constraints ask for: "
+        "constraints_ has what is missing"
+    )
     CIRCLED = (
         "ran into a cycle: the same labels would recur for ever; what is kept is the state where "
         "the cycle closed, not a fixed point"
@@ -41,6 +45,7 @@ class Verdict(StrEnum):
             Verdict.OUT_OF_STEPS,
             Verdict.INTERRUPTED,
             Verdict.STUCK,
+            Verdict.UNSATISFIED,
             Verdict.CIRCLED,
             Verdict.FELL,
         )

@@ -18,7 +18,7 @@ from softcount.families.rows import check_indptr, log_softmax, row_sums, rows_al
 
 START_SPREAD = 0.5
 
-MStep = Literal["lbfgs", "gradient", "converged"]
+Ascent = Literal["lbfgs", "gradient", "converged"]
 """How weights are fitted in an M-step: ten steps of L-BFGS, one step up the gradient, or L-BFGS
 until it has converged."""
 ENOUGH = 10_000
@@ -34,7 +34,7 @@ class LogLinear(PickledWithoutCaches, Family):
     features) matrix. Counts have one number per entry. Parameters are [θ, w] end to end, so that
     whoever reads ``params[:n_entries]`` need not know where the table came from.
 
-    The M-step climbs Σ c log θ(w) − l2/2 ‖w‖² from the old weights, as far as ``m_step`` says:
+    The M-step climbs Σ c log θ(w) − l2/2 ‖w‖² from the old weights, as far as ``ascent`` says:
     "lbfgs", at most ``max_steps`` steps of L-BFGS; "gradient", a single step up the gradient;
     "converged", L-BFGS to the top. The first two are a generalised EM; none lowers the objective
     (Berg-Kirkpatrick et al. 2010, *Painless Unsupervised Learning with Features*).
@@ -52,7 +52,7 @@ class LogLinear(PickledWithoutCaches, Family):
         features: csr_matrix,
         l2: float = 1.0,
         max_steps: int = 10,
-        m_step: MStep = "lbfgs",
+        ascent: Ascent = "lbfgs",
     ) -> None:
         self.indptr = check_indptr(indptr)
         self.features = csr_matrix(features, dtype=np.float64)
@@ -65,12 +65,12 @@ class LogLinear(PickledWithoutCaches, Family):
             )
         if not l2 >= 0.0:
             raise LearnerError(f"l2 is {l2}", hint="l2 is the precision of the weights, 0 or more")
-        if m_step not in get_args(MStep):
+        if ascent not in get_args(Ascent):
             raise LearnerError(
-                f"m_step is {m_step!r}", hint=f"choose from {', '.join(get_args(MStep))}"
+                f"ascent is {ascent!r}", hint=f"choose from {', '.join(get_args(Ascent))}"
             )
-        self.l2, self.m_step = float(l2), m_step
-        self.max_steps = ENOUGH if m_step == "converged" else max_steps
+        self.l2, self.ascent = float(l2), ascent
+        self.max_steps = ENOUGH if ascent == "converged" else max_steps
         self.n_free = self.n_features
 
     @cached_property
@@ -117,7 +117,7 @@ class LogLinear(PickledWithoutCaches, Family):
         return self._climb(counts, old)
 
     def _climb(self, counts: Counts, old: Array) -> Array:
-        return self._step_up(counts, old) if self.m_step == "gradient" else self._lbfgs(counts, old)
+        return self._step_up(counts, old) if self.ascent == "gradient" else self._lbfgs(counts, old)
 
     def _step_up(self, counts: Counts, old: Array) -> Array:
         """Take one step up the gradient g, as long as the curvature along it says.

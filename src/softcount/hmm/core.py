@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from softcount.core.errors import DataError, LearnerError, brief
 from softcount.core.estimate import COPIES, NUMBER, Estimate, count_bytes, make_estimate, n_entries
 from softcount.core.model import Model, check_possible
+from softcount.core.tilting import EXPECTED
 from softcount.core.types import (
     NOTHING_UNCOUNTED,
     Array,
@@ -176,6 +178,8 @@ class HMMCore(Model):
             emissions = trellis.emissions._replace(table=table)
             chain = self.make_chain(params, how.temper)
             heated = replace(trellis, chain=chain, emissions=emissions)
+        if how.tilt is not None:
+            return self._expect_tilted(params, shard, how, trellis)
         if how.score_only and how.fill != "hard":
             logs = attained = heated.log_likelihoods()
         else:
@@ -204,6 +208,35 @@ class HMMCore(Model):
             float(weights.sum()),
             float(weights @ np.diff(shard.indptr)[counted]),
             uncounted=uncounted,
+            magnitude=self.emission.magnitude(np.asarray(params[EMISSIONS]), shard),
+        )
+
+    def _expect_tilted(
+        self, params: Params, shard: SentenceShard, how: EStep, trellis: Trellis
+    ) -> Stats:
+        """Run the soft E-step with weights on the states of tokens."""
+        assert how.tilt is not None
+        allowed = shard.states.allowed[shard.sets] if shard.sets.any() else True
+        weights, peaks = how.tilt.weights(shard.numbers, allowed)
+        counts = replace(trellis, weights=weights).expect()
+        scores, logs = counts.log_likelihoods, counts.log_likelihoods
+        if not how.score_only:
+            logs = trellis.log_likelihoods()
+        counted = shard.weights > 0.0
+        check_possible(shard.numbers[counted], (logs + scores)[counted], IMPOSSIBLE, REMEDY)
+        of_tokens, own = counts.posteriors, shard.weights[counted]
+        found: dict[str, Counts] = {EXPECTED: how.tilt.expect(shard.numbers, of_tokens)}
+        if not how.score_only:
+            n, n_rows = len(of_tokens), len(trellis.emissions.table)
+            in_rows = csr_matrix((np.ones(n), shard.rows, np.arange(n + 1)), (n, n_rows))
+            posteriors = np.asarray(in_rows.T @ of_tokens)
+            found |= self.arrange_counts(shard, counts._replace(posteriors=posteriors))
+        return Stats(
+            found,
+            float(own @ (logs + trellis.offsets)[counted]),
+            float(own @ (scores + trellis.offsets)[counted]) + float(shard.token_weights @ peaks),
+            float(shard.weights.sum()),
+            float(own @ np.diff(shard.indptr)[counted]),
             magnitude=self.emission.magnitude(np.asarray(params[EMISSIONS]), shard),
         )
 

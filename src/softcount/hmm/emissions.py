@@ -25,7 +25,7 @@ from softcount.core.types import (
 from softcount.families import Categorical, Gaussian, LogLinear
 from softcount.families.base import Family
 from softcount.families.gaussian import FullCovariance
-from softcount.families.loglinear import MStep
+from softcount.families.loglinear import Ascent
 from softcount.families.rows import log_softmax
 from softcount.hmm.data import SentenceShard
 from softcount.hmm.kernels.packs import pad
@@ -226,17 +226,17 @@ class FeatureEmission(WordEmission):
     """
 
     def __init__(
-        self, features: WordFeatures, n_states: int, n_words: int, l2: float, m_step: MStep
+        self, features: WordFeatures, n_states: int, n_words: int, l2: float, ascent: Ascent
     ) -> None:
         self.features = features
         design = kron(identity(n_states, format="csr"), features.of_words, format="csr")
         indptr = np.arange(n_states + 1) * n_words
-        super().__init__(LogLinear(indptr, design, l2, m_step=m_step), (n_states, n_words))
+        super().__init__(LogLinear(indptr, design, l2, ascent=ascent), (n_states, n_words))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return what it is made of: the family has the features of each state by themselves."""
         family = cast(LogLinear, self.family)
-        made_of = (self.features, *self.shape, family.l2, family.m_step)
+        made_of = (self.features, *self.shape, family.l2, family.ascent)
         return type(self), made_of, {"unseen": self.unseen}
 
     def likelihoods(

@@ -22,11 +22,12 @@ from softcount.core.parameters import (
     smoothings,
 )
 from softcount.core.store import AGAIN, numbers, strings
+from softcount.core.tilting import Sites
 from softcount.core.types import Array, EStep, FloatArray, IntArray, PosteriorRows
 from softcount.core.warnings import warn_of_impossible
 from softcount.families import Gaussian
 from softcount.families.gaussian import NIW
-from softcount.families.loglinear import MStep
+from softcount.families.loglinear import Ascent
 from softcount.hmm import forward_backward, starts
 from softcount.hmm.core import (
     TRANSITIONS,
@@ -144,6 +145,29 @@ class MarkovModel(MarkovParameters, Estimator):
             return lambda rng: {name: f.random(rng) for name, f in core.families.items()}
         hint = f"choose {', '.join(self._starts)}, or give tables in the format of params_"
         raise LearnerError(f"init={brief(init)} is not known here", hint)
+
+    def _sites(self, core: HMMCore, corpus: SentenceCorpus) -> Sites:
+        shard = corpus.everything
+        if corpus.is_on_disk:
+            raise DataError(
+                "constraints need the sentences in memory, but these are on disk",
+                "give a list of sentences",
+            )
+        words = shard.observed if shard.observed.ndim == 1 else None
+        return Sites(
+            shard.indptr,
+            shard.token_weights,
+            {name: [k] for k, name in enumerate(self._tags.states)},
+            core.n_states,
+            lambda word: np.flatnonzero(np.isin(shard.observed, self._number_words(word))),
+            words,
+            site="word" if words is not None else "vector",
+            limit=300.0,
+        )
+
+    def _number_words(self, word: Any) -> list[int]:
+        """Return the numbers of a word, if it occurs."""
+        raise DataError(f"vectors are not words, such as {word!r}", "give a mask of vectors")
 
     def _after_fit(self, corpus: SentenceCorpus) -> None:
         self.n_iter_ = len(self.fit_.trace) - 1
@@ -380,7 +404,7 @@ class HMM(store.SaveableTables, HMMParameters, MarkovModel):
                       words seen once. "features": log-linear in the form of the word (suffixes,
                       case, digits), which covers unseen words too
     ``l2``            L2 penalty on the feature weights
-    ``m_step``        how they are fitted in each M-step: "lbfgs", ten steps of L-BFGS; "gradient",
+    ``ascent``        how they are fitted in each M-step: "lbfgs", ten steps of L-BFGS; "gradient",
                       one step up the gradient; "converged", L-BFGS to the top
     ``lowercase``     whether to lower-case all words
     ``dtype``         precision of E-steps; "float32" is less exact and takes half the time
@@ -418,6 +442,10 @@ class HMM(store.SaveableTables, HMMParameters, MarkovModel):
         self.n_features_in_ = len(text.words)
         return self._make_core(), self._make_corpus(supervision, sample_weight)
 
+    def _number_words(self, word: Any) -> list[int]:
+        words = self._vocabulary.words
+        return [words.index(word)] if word in words else []
+
     def _make_core(self) -> HMMCore:
         """Make the core, given the tags and the vocabulary."""
         k, v = self._tags.n_states, len(self._vocabulary.words)
@@ -430,7 +458,7 @@ class HMM(store.SaveableTables, HMMParameters, MarkovModel):
         if self.emissions == "features":
             constraints.check_unconstrained(EMISSIONS, "weights of features")
             features = WordFeatures(self._vocabulary.words, self._frequencies)
-            emission = FeatureEmission(features, k, v, self.l2, cast(MStep, self.m_step))
+            emission = FeatureEmission(features, k, v, self.l2, cast(Ascent, self.ascent))
         else:
             table = constraints.make_family(EMISSIONS, (k, v), emissions + maximises)
             emission = WordEmission(table, (k, v))

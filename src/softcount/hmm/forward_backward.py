@@ -45,6 +45,8 @@ class Trellis:
     ``offsets``  to be added to log p of each sentence, (sentences,): log scales that were taken out
                  of the emissions to avoid underflow
     ``dtype``    precision of matrices, where there are any: float64 or float32
+    ``weights``  factors of p(token | state), (tokens, states); None: all are 1. With them, all is
+                 counted per token
     """
 
     shard: SentenceShard
@@ -53,6 +55,7 @@ class Trellis:
     offsets: FloatArray
     dtype: DType = DOUBLE
     threads: int = 1
+    weights: FloatArray | None = None
 
     def expect(self, per_token: bool = False) -> ChainCounts:
         """Compute expected counts; posteriors are summed by emission row, or per token."""
@@ -84,6 +87,7 @@ class Trellis:
         """Run forward–backward; transition counts still lack the factor A(j, k)."""
         shard, chain, k = self.shard, self.chain, len(self.chain.start)
         size, into = len(self.emissions.table), shard.rows
+        per_token = per_token or self.weights is not None
         if per_token:
             size, into = shard.n_tokens, np.arange(shard.n_tokens)
         shape: tuple[int, ...] = (size, k)  # of posteriors
@@ -101,6 +105,8 @@ class Trellis:
                 kinds = TokenKinds(into, shard.rows, shard.sets, shard.states)
             indptr, kind, state = kinds.cells
             likelihoods = self.emissions.table[kinds.rows[kind], state]
+            if self.weights is not None:
+                likelihoods = likelihoods * self.weights[kind, state]
             cells = few_states.TokenCells(kinds.of_tokens, indptr, state, likelihoods)
             loops = few_states
             text = (shard.indptr, chain, cells)
@@ -165,7 +171,9 @@ class Trellis:
         tables = (chain.start, chain.transitions, chain.transitions.T, chain.stop)
         padded = packs.PaddedChain(*(packs.pad(table, dtype) for table in tables))
         table, rows, packed = self.emissions.table, shard.rows, shard.packs
-        if shard.sets.any():
+        if self.weights is not None:
+            table, rows = self._weigh_tokens(), np.arange(shard.n_tokens)
+        elif shard.sets.any():
             kinds = shard.kinds
             table, rows = table[kinds.rows], kinds.of_tokens
             table[:, :k] *= shard.states.allowed[kinds.sets]
@@ -177,9 +185,22 @@ class Trellis:
 
     def _arrange_lists(self) -> tuple[tuple[Any, ...], IntArray]:
         """Arrange sentences with lists of states: see `softcount.hmm.kernels.lists`."""
-        shard, chain = self.shard, lists.arrange_chain(self.chain)
-        text = (shard.indptr, chain, self.emissions, shard.states.lists)
+        shard, chain, emissions = self.shard, lists.arrange_chain(self.chain), self.emissions
+        if self.weights is not None:
+            rows = np.arange(shard.n_tokens)
+            emissions = TokenEmissions(self._weigh_tokens(), rows, shard.sets)
+        text = (shard.indptr, chain, emissions, shard.states.lists)
         return text, _cut_evenly(np.diff(shard.indptr))
+
+    def _weigh_tokens(self) -> FloatArray:
+        """Return p(token | state) times the weights, (tokens, states), padded."""
+        assert self.weights is not None
+        shard, k = self.shard, len(self.chain.start)
+        table = self.emissions.table[shard.rows]
+        table[:, :k] *= self.weights
+        if shard.sets.any():
+            table[:, :k] *= shard.states.allowed[shard.sets]
+        return table
 
     @property
     def _is_dense(self) -> bool:

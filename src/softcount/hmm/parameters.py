@@ -88,7 +88,7 @@ class HMMParameters(MarkovParameters):
         Number(hint="0.1 is usual"),
         Doc("L2 penalty on the feature weights."),
     ] = 0.1
-    m_step: Annotated[
+    ascent: Annotated[
         str,
         OneOf("lbfgs", "gradient", "converged"),
         Doc(

@@ -2,6 +2,15 @@ from softcount.core.folder import FitFolder as FitFolder
 from softcount.core.folder import learn_stream as learn_stream
 from softcount.learners.base import Learner as Learner
 from softcount.learners.base import anneal as anneal
+from softcount.learners.constraints import Attained as Attained
+from softcount.learners.constraints import Constraint as Constraint
+from softcount.learners.constraints import ConstraintWarning as ConstraintWarning
+from softcount.learners.constraints import EachItem as EachItem
+from softcount.learners.constraints import Events as Events
+from softcount.learners.constraints import FewValues as FewValues
+from softcount.learners.constraints import OneToOne as OneToOne
+from softcount.learners.constraints import Share as Share
+from softcount.learners.constraints import read_constraints as read_constraints
 from softcount.learners.named import EM as EM
 from softcount.learners.named import CollapsedGibbs as CollapsedGibbs
 from softcount.learners.named import Gibbs as Gibbs

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 from softcount.core.bounds import MAX_RUNS, MAX_STEPS, MAX_TEMPER, MAX_WHOLE, MIN_TEMPER
 from softcount.core.errors import LearnerError, ParameterError, brief
 from softcount.core.parameters import as_float
 from softcount.core.types import Fill, Update
 from softcount.learners.schedules import Batch, Schedule, Squarem, at_least
+
+if TYPE_CHECKING:
+    from softcount.learners.constraints import Constraint
 
 Stop = Literal["objective", "change", "perplexity"]
 """The figure whose change decides convergence."""
@@ -31,6 +34,8 @@ class Learner:
                   the step
     ``n_init``    number of runs, from different starts; the best is kept
     ``samples``   number of draws of each item's hidden values, for ``e="sample"``
+    ``constraints``  what is known of expectations of hidden values: see
+                     `softcount.learners.constraints`
 
     The named learners (`EM`, `VariationalBayes`, …) are combinations that have a name; other
     combinations work as well:
@@ -49,6 +54,7 @@ class Learner:
     temper: float | Sequence[float] | Callable[[int], float] = 1.0
     n_init: int = 1
     samples: int = 1
+    constraints: Sequence[Constraint] = ()
     fewest_steps: ClassVar[int] = 1
     own_schedule: ClassVar[type[Schedule] | None] = None
     """Schedule class to construct from the learner's own hyperparameters; None: it is given."""
@@ -85,6 +91,19 @@ class Learner:
                 f"with m={self.m!r}",
                 "use schedule=Batch() here",
             )
+        if self.constraints:
+            object.__setattr__(self, "constraints", tuple(self.constraints))
+            if self.e != "soft" or self.m == "draw" or not isinstance(self.schedule, Batch):
+                raise LearnerError(
+                    "constraints are about expectations over all data: they need soft E-steps and "
+                    "batch updates",
+                    "use EM(constraints=…), or VariationalBayes(constraints=…)",
+                )
+            if self.temper != 1.0:
+                raise LearnerError(
+                    f"temper={self.temper}: constraints need the posteriors themselves",
+                    "leave temper or the constraints out",
+                )
         if self.schedule.held_out and (self.e, self.m) != ("soft", "maximise"):
             raise LearnerError(
                 f"Tempered() lowers the power of soft EM's posteriors; it has no use for "
@@ -162,16 +181,31 @@ class Learner:
         return self  # learners are immutable, so no copy is needed
 
     def __str__(self) -> str:
-        shown = {"max_iter": self.max_iter, "tol": self.tol}
+        shown: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
         for field in fields(self):
             value = getattr(self, field.name)
+            if field.name == "schedule" and self.constraints:
+                continue  # it is made of the constraints
             if field.init and field.name not in shown and value != field.default:
                 shown[field.name] = value
+        if len(self.constraints) > MANY:
+            shown["constraints"] = Shortened(f"{len(self.constraints)} of them")
         each = ", ".join(
             f"{name}={getattr(value, '__name__', None) or repr(value)}"  # functions by their names
             for name, value in shown.items()
         )
         return f"{type(self).__name__}({each})"
+
+
+MANY = 3
+"""More constraints than this are only counted in a learner's signature."""
+
+
+class Shortened(str):
+    """A text that stands for something longer, and is shown without quotes."""
+
+    def __repr__(self) -> str:
+        return f"({self})"
 
 
 def one_of(name: str, value: str, choices: tuple[str, ...]) -> None:

@@ -52,12 +52,16 @@ class Step:
     """Parameters, the result of an E-step at them, and the objective they attain.
 
     ``held_out`` is the perplexity of held-out data, if the schedule uses any.
+    ``slack`` is the largest violation of a constraint on expectations, if there are any, and
+    ``gap`` bounds the error of the objective, if the E-step is only approximately the best one.
     """
 
     tables: Tables
     stats: Stats
     objective: float
     held_out: float = float("nan")
+    slack: float = float("nan")
+    gap: float = 0.0
 
 
 Saved = Mapping[str, Any]
@@ -156,6 +160,11 @@ class Schedule(ABC):
     """Number of sweeps between fits of the priors by a collapsed sampler; 0: never."""
     repeats: ClassVar[int] = 1
     """Number of E-steps over all data per step."""
+
+    @property
+    def forgiving(self) -> bool:
+        """Whether all constraints on expectations may be violated, at a price."""
+        return False
 
     @abstractmethod
     def steps(self, run: Run, tables: Tables, saved: Saved | None = None) -> Iterator[Step]:

@@ -18,6 +18,7 @@ from softcount.core.estimator import Estimator, FitOptions, all_or_nothing
 from softcount.core.folder import resumable
 from softcount.core.spill import empty_table, read_only
 from softcount.core.store import AGAIN
+from softcount.core.tilting import Sites
 from softcount.core.types import Array, FloatArray, IntArray, PosteriorRows
 from softcount.core.warnings import warn_of_ignored
 from softcount.engines.blocks import tree_sum
@@ -92,6 +93,28 @@ class Mixture(store.SaveableTables, Estimator):
             f"choose one of {', '.join(starts)}, or give a mapping of tables",
         )
 
+    def _sites(self, core: MixtureCore, corpus: MixtureCorpus) -> Sites:
+        x = corpus.x
+        return Sites(
+            np.arange(len(corpus) + 1),
+            np.asarray(corpus.known.weights),
+            self._values(),
+            core.n_classes,
+            lambda word: self._find_items(x, word),
+            site=self._item,
+        )
+
+    _item = "item"
+    """What messages call an item."""
+
+    def _values(self) -> dict[Any, list[int]]:
+        """Return the names of the hidden values, and the numbers of each."""
+        return {k: [k] for k in range(self.n_classes)}
+
+    def _find_items(self, x: Any, word: Any) -> IntArray:
+        """Return the items that have a word."""
+        raise DataError(f"points have no words, such as {word!r}", "give a mask of items as among=")
+
     # fitted attributes
     @property
     def weights_(self) -> FloatArray:
@@ -123,7 +146,9 @@ class Mixture(store.SaveableTables, Estimator):
         """The names of the classes, hidden components included."""
         return list(range(self.n_classes))
 
-    def _name_hidden(self, core: MixtureCore, corpus: Items, rows: PosteriorRows) -> dict[str, Any]:
+    def _name_hidden(
+        self, core: MixtureCore, corpus: MixtureCorpus, rows: PosteriorRows
+    ) -> dict[str, Any]:
         items = rows.items.tolist()
         return {"columns": tuple(self._class_names), "index": {"item": items}, "of": "class"}
 

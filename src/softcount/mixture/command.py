@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import typer
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     from softcount.cli.answers import Answers
     from softcount.cli.frame import FitProgress
+    from softcount.learners import Share
     from softcount.mixture import NaiveBayes
     from softcount.mixture.base import Clusterer
     from softcount.mixture.report import Group, Grouping
@@ -67,6 +69,13 @@ class LinePredictions(NamedTuple):
     model: Any
     answers: Answers
     data: LineData
+
+
+CONSTRAINTS = (
+    "What is known of {classes}: lines such as: puck hockey:0.9 baseball:0.1. Of the lines with "
+    "the word, these shares have {named}; hockey:0.9,1 is a range of shares, a class without a "
+    "number has 0.9 or more, and * stands for all lines."
+)
 
 
 class _LinesCommand(WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
@@ -176,6 +185,7 @@ class Cluster(MixtureOptions, _LinesCommand):
     softcount cluster documents.txt -k 20 --min-count 3 --html classes.html --save model.softcount
     softcount cluster --load model.softcount more.txt --proba
     softcount cluster documents.txt -k 20 --gold known.txt --summary
+    softcount cluster documents.txt -k 2 --constraints words.txt
     """
 
     takes: ClassVar = {"n_components": ("-k", "--n-components"), "smoothing": ()}
@@ -208,6 +218,10 @@ class Cluster(MixtureOptions, _LinesCommand):
             metavar="NAME",
         ),
     ] = None
+    constraints: Annotated[
+        str | None,
+        Input(CONSTRAINTS.format(classes="classes", named="class 0, 1, …"), learns=True),
+    ] = None
 
     def read(self, model: Clusterer | None) -> LineData:
         from softcount.cli.answers import is_of_words
@@ -223,7 +237,15 @@ class Cluster(MixtureOptions, _LinesCommand):
         return LineData(lines, read_gold(self.gold, self.file, len(lines.texts)))
 
     def make(self, data: LineData) -> Clusterer:
-        return self.make_mixture(data.lines.items)
+        model = self.make_mixture(data.lines.items)
+        if self.constraints is None:
+            return model
+        shares = [
+            replace(each, value=int(each.value) if each.value.isdecimal() else each.value)
+            for each in _read_shares(self.constraints)
+        ]
+        model.learner = model._learner.set_params(constraints=shares)
+        return model
 
     def fit(self, model: Clusterer, data: LineData, progress: FitProgress) -> None:
         model.fit(data.lines.items, **self.fit_options(progress))
@@ -249,6 +271,7 @@ class Cluster(MixtureOptions, _LinesCommand):
                 )
         if answers.remark():
             notes.append(answers.remark())
+        notes += _describe_constraints(model)
         empty = len(groups) - len(used)
         if answers.lines and empty:
             verb = "has" if empty == 1 else "have"
@@ -286,6 +309,7 @@ class Classify(_LinesCommand):
     softcount classify --train labelled.tsv --unlabelled more.txt --unlabelled-weight cv new.txt
     softcount classify --train labelled.tsv --save model.softcount
     softcount classify --load model.softcount new.txt --json
+    softcount classify --constraints words.txt --unlabelled posts.txt
     """
 
     declared = NaiveBayesParameters
@@ -310,6 +334,10 @@ class Classify(_LinesCommand):
         str | None,
         Input("Unlabelled lines to learn from as well.", learns=True),
     ] = None
+    constraints: Annotated[
+        str | None,
+        Input(CONSTRAINTS.format(classes="labels", named="this label"), learns=True),
+    ] = None
     unlabelled_weight: Annotated[
         str,
         Model(
@@ -330,8 +358,12 @@ class Classify(_LinesCommand):
     def check(self) -> None:
         read_weight(self.unlabelled_weight)
         self.refuse_spectral()
-        if self.train is None and self.load is None:
-            raise typer.BadParameter("give labelled lines (--train) or a saved model (--load)")
+        by_words = self.constraints is not None and self.unlabelled is not None
+        if self.train is None and self.load is None and not by_words:
+            raise typer.BadParameter(
+                "give labelled lines (--train), a saved model (--load), or --constraints with "
+                "--unlabelled lines"
+            )
         if self.load is not None and self.file is None:
             raise typer.BadParameter("nothing to label: give FILE")
         wanted = self.save or self.html or self.summary
@@ -348,7 +380,8 @@ class Classify(_LinesCommand):
         labelled: Sequence[str] = ()
         unlabelled: Sequence[str] = ()
         if model is None:
-            labels, labelled = read_labelled(self.train or "")
+            if self.train is not None:
+                labels, labelled = read_labelled(self.train)
             if self.unlabelled is not None:
                 unlabelled = read_texts(self.unlabelled).texts
         if self.file is not None:
@@ -363,7 +396,8 @@ class Classify(_LinesCommand):
         from softcount.mixture import NaiveBayes, NaiveBayesCV
 
         weight = read_weight(self.unlabelled_weight)
-        settings = self.settings() | self.learning(self.make_learner())
+        shares = None if self.constraints is None else _read_shares(self.constraints)
+        settings = self.settings() | self.learning(self.make_learner(constraints=shares))
         settings["vectorizer"] = self.make_vectorizer([*data.labelled, *data.unlabelled])
         if weight is None:
             return NaiveBayesCV(**settings)
@@ -409,6 +443,8 @@ class Classify(_LinesCommand):
         # lines per label: among the training labels, the unlabelled training lines, and the output
         columns: list[tuple[str, Counter[Any]]] = []
         by = "Naive Bayes, learned before"  # a loaded model
+        if data.unlabelled and not data.labels:
+            by = f"Naive Bayes from {len(data.unlabelled):,} lines and constraints alone"
         if data.labels:
             more = f" and {len(data.unlabelled):,} without" if data.unlabelled else ""
             by = f"Naive Bayes from {len(data.labels):,} lines with labels{more}"
@@ -423,11 +459,35 @@ class Classify(_LinesCommand):
             "text": f"{len(answers.lines):,} lines, labelled by {by}.",
             "kind": "label",
             "groups": groups,
-            "notes": [note for note in (_describe_weight(model), answers.remark()) if note],
+            "notes": [
+                *(note for note in (_describe_weight(model), answers.remark()) if note),
+                *_describe_constraints(model),
+            ],
             "counts": [
                 (head, [counts[name] for name in answers.names]) for head, counts in columns
             ],
         }
+
+
+def _read_shares(path: str) -> list[Share]:
+    """Read a file of constraints."""
+    from softcount.learners import read_constraints
+
+    try:
+        return read_constraints(path)
+    except OSError as error:
+        raise typer.BadParameter(f"--constraints {path}: {error.strerror}") from None
+
+
+def _describe_constraints(model: Any) -> list[str]:
+    """Return a sentence on the constraints that do not hold, if there are any."""
+    attained = getattr(model, "constraints_", ())
+    lacking = [each for each in attained if each.slack > 1e-6]
+    if not lacking:
+        return []
+    worst = max(lacking, key=lambda each: each.slack)
+    verb = "does" if len(lacking) == 1 else "do"
+    return [f"{len(lacking)} of {len(attained)} constraints {verb} not hold; the worst: {worst}"]
 
 
 def _describe_weight(model: NaiveBayes) -> str:

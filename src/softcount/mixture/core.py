@@ -15,6 +15,7 @@ from softcount.core.errors import DataError, LearnerError, StartError
 from softcount.core.estimate import COPIES, NUMBER, Estimate, count_bytes, make_estimate, n_entries
 from softcount.core.model import Model, check_possible
 from softcount.core.parameters import reshape_start
+from softcount.core.tilting import EXPECTED
 from softcount.core.types import (
     Array,
     ColumnCounts,
@@ -91,12 +92,16 @@ class MixtureCore(Model):
 
         Raises an `ImpossibleItem` error if an item of non-zero weight has probability zero.
         """
-        joint = self.joint(params, shard.x, how.threads)
+        joint = untilted = self._joint_of_shard(params, shard, how)
+        if how.tilt is not None:
+            joint = untilted + how.tilt.log_weights(shard.numbers)
         log_likelihood = score = items = 0.0
         responsibilities: FloatArray | None = None
         for group in shard.known.by_group():
             numbers, weights = shard.numbers[group.rows], group.weights
             filled, logs, attained = fill(joint[group.rows], group, numbers, how)
+            if how.tilt is not None and not how.score_only:
+                logs = posterior.totals(untilted[group.rows], group.lower, group.upper)
             counted = weights > 0.0
             check_possible(numbers[counted], logs[counted], IMPOSSIBLE, REMEDY)
             log_likelihood += float(weights[counted] @ logs[counted])
@@ -113,9 +118,18 @@ class MixtureCore(Model):
         counts: dict[str, Counts] = {}
         if not how.score_only and responsibilities is not None:
             counts = self.counts(shard.x, responsibilities, how.threads)
+        if how.tilt is not None and responsibilities is not None:
+            counts[EXPECTED] = how.tilt.expect(shard.numbers, responsibilities)
         tokens = self.emission.tokens(shard.x, shard.known.weights)
         magnitude = self.emission.magnitude(params[self.emission.table], shard)
         return Stats(counts, log_likelihood, score, items, tokens, magnitude=magnitude)
+
+    def _joint_of_shard(self, params: Params, shard: MixtureShard, how: EStep) -> FloatArray:
+        """Return log p(class, item), (items, classes), computed once for all tilts."""
+        if how.tilt is None or not len(shard):
+            return self.joint(params, shard.x, how.threads)
+        first = int(shard.numbers[0])
+        return how.tilt.remember(first, lambda: self.joint(params, shard.x, how.threads))
 
     def counts(self, x: Any, responsibilities: FloatArray, threads: int = 1) -> dict[str, Counts]:
         """Return the sufficient statistics, given the responsibilities, (items, classes)."""
@@ -342,7 +356,12 @@ class KMeansCore(MixtureCore):
 
     def expect(self, params: Params, shard: MixtureShard, how: EStep, local: Any = None) -> Stats:
         constant = self._constant(params)
-        if how.fill != "hard" or constant is None or not shard.is_free(self.n_classes):
+        if (
+            how.fill != "hard"
+            or constant is None
+            or how.tilt is not None
+            or not shard.is_free(self.n_classes)
+        ):
             return super().expect(params, shard, how, local)
         family, weights = self.emission.family, shard.known.weights
         assert isinstance(family, Gaussian)

@@ -426,12 +426,17 @@ class Labels:
         return ClassConstraints(lower, upper, weights, self.soft_labels, groups)
 
 
-def read_labels(y: Any, n_items: int) -> Labels:
+def read_labels(y: Any, n_items: int, more: Sequence[Any] = ()) -> Labels:
     """Read labels from a vector (−1 or None: unknown) or a matrix of soft labels (NaN: unknown).
+
+    ``more``  classes that exist, though there may be no label of them: with these, labels may all
+              be unknown
 
     >>> read_labels(["b", None, "a"], 3).numbers
     array([ 1, -1,  0])
     """
+    if y is None and len(more):
+        y = np.full(n_items, UNKNOWN)
     if y is None:
         raise DataError(
             "This estimator requires y to be passed, but the target y is None",
@@ -453,7 +458,7 @@ def read_labels(y: Any, n_items: int) -> Labels:
         unknown = np.isnan(soft_labels).any(axis=1)
     else:
         unknown = _find_unknown(values)
-    if unknown.all():
+    if unknown.all() and not len(more):
         raise DataError(
             "no item has a label", "label some items; to learn without labels: MultinomialMixture"
         )
@@ -472,8 +477,13 @@ def read_labels(y: Any, n_items: int) -> Labels:
         from sklearn.utils.multiclass import check_classification_targets
 
         check_classification_targets(labelled)
-    classes, numbers[~unknown] = np.unique(labelled, return_inverse=True)
-    return Labels(classes, numbers)
+    if not len(more):
+        classes, numbers[~unknown] = np.unique(labelled, return_inverse=True)
+        return Labels(classes, numbers)
+    known = [*labelled.tolist(), *more]
+    every, index = np.unique(unify_labels(np.array(known, dtype=object)), return_inverse=True)
+    numbers[~unknown] = index[: len(labelled)]
+    return Labels(every, numbers)
 
 
 def _as_array(y: Any) -> Array:

@@ -126,6 +126,22 @@ class WordMixture(DocumentReader, Mixture):
     def _lacks_sampler(self) -> str:
         return f"{self._display_name} has no collapsed sampler for bernoulli=True" * self.bernoulli
 
+    _item = "document"
+
+    def _find_items(self, x: Any, word: Any) -> IntArray:
+        if isinstance(x, BagsOnDisk):
+            parts = (self._find_items(x.part(*run), word) + run[0] for run in x.cut())
+            return np.concatenate([np.empty(0, np.int64), *parts])
+        if isinstance(word, str) and self.vocabulary_ is not None:
+            columns = np.flatnonzero(self.vocabulary_ == word)
+            if not len(columns):  # texts are usually read in lower case
+                columns = np.flatnonzero(self.vocabulary_ == word.lower())
+        else:
+            columns = np.array([word] if isinstance(word, int) and word < x.n_words else [], int)
+        by_word = x.by_word
+        items = [by_word.columns[by_word.indptr[w] : by_word.indptr[w + 1]] for w in columns]
+        return np.concatenate([np.empty(0, np.int64), *items]).astype(np.int64)
+
     def _solvable_starts(self) -> Collection[str]:
         return {"spectral", "anchor"} & set(self.starts())
 

@@ -156,7 +156,7 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
         """Return the core and the corpus; unlabelled documents have weight λ."""
         self._check_settings()
         x = self.observe(X, first=True)
-        labels = read_labels(y, len(x))
+        labels = read_labels(y, len(x), self._constrained_classes())
         warn_of_unlabelled_fold()
         weights = self._check_weights(sample_weight, x)
         weights = np.ones(len(x)) if weights is None else weights
@@ -173,6 +173,15 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
                 "length and bernoulli=True cannot be combined: presence of words has no length",
                 "leave out length or bernoulli",
             )
+
+    def _constrained_classes(self) -> list[Any]:
+        """Return the classes that the learner's constraints name, of which none may have labels."""
+        return [name for each in self._learner.constraints for name in each.named_values]
+
+    def _values(self) -> dict[Any, list[int]]:
+        m = self.n_components
+        names = self.classes_.tolist()
+        return {name: list(range(k * m, (k + 1) * m)) for k, name in enumerate(names)}
 
     @property
     def _lambda(self) -> float:
@@ -227,7 +236,7 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
     def _warn_of_collapse(self, corpus: MixtureCorpus) -> None:
         """Warn if the unlabelled documents use far fewer classes than the labels do."""
         free = ~self._labels.known & (corpus.known.weights > 0.0)
-        if free.sum() < 2 * len(self.classes_):
+        if free.sum() < 2 * len(self.classes_) or free.all():
             return
         borders = [slice(*run) for run in corpus.x.cut()]
         parts = zip(borders, self._class_posteriors_by_shard(corpus.x), strict=True)
@@ -359,6 +368,15 @@ class NaiveBayesCV(NaiveBayesCVParameters, NaiveBayes):
                     weight for weight, score in self.cv_scores_.items() if score >= least
                 )
             return super().fit(X, y, sample_weight, init=init, **options)
+
+    def _constrained_classes(self) -> list[Any]:
+        """Return the classes that the learner's constraints name, of which none may have labels."""
+        return [name for each in self._learner.constraints for name in each.named_values]
+
+    def _values(self) -> dict[Any, list[int]]:
+        m = self.n_components
+        names = self.classes_.tolist()
+        return {name: list(range(k * m, (k + 1) * m)) for k, name in enumerate(names)}
 
     @property
     def _lambda(self) -> float:

@@ -222,7 +222,7 @@ class DirichletProcess(Clusterer):
             self._keep_posteriors(corpus)
         return self
 
-    def _learn_merged(self, core: MixtureCore, corpus: Items, options: RunOptions) -> None:
+    def _learn_merged(self, core: MixtureCore, corpus: MixtureCorpus, options: RunOptions) -> None:
         """Merge classes and refit while the bound rises."""
         if self._learner.m != "mean_field":
             return

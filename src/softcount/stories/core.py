@@ -239,7 +239,7 @@ def _make_family(entries: TableSupport, table: StoryTable, prior: float, frozen:
             value.append(float(amount))
     shape = (len(entries), max(len(columns), 1))  # entries by features
     features = sparse.csr_matrix((value, (row, column)), shape=shape)
-    return LogLinear(entries.indptr, features, l2=table.l2, m_step=table.m_step)
+    return LogLinear(entries.indptr, features, l2=table.l2, ascent=table.ascent)
 
 
 # Single derivations read off a circuit

@@ -141,6 +141,22 @@ class StoryModel(StoryParameters, Estimator):
     def _start_values(self, core: StoryCore, corpus: AnyStoryCorpus, init: Any) -> Any:
         return core.start(init)
 
+    def _read_features(self, core: StoryCore, table: str, given: Any) -> FloatArray:
+        """Return features as given by key, or by a function of a key's parts, (entries,)."""
+        if not isinstance(given, Mapping) and not callable(given):
+            return super()._read_features(core, table, given)
+        keys = core.support.tables[table].entry_keys()
+        if callable(given):
+            return np.array([float(given(*key)) for key in keys])
+        by_key = {key if isinstance(key, tuple) else (key,): value for key, value in given.items()}
+        unknown = set(by_key) - set(keys)
+        if unknown:
+            raise LearnerError(
+                f"features name {next(iter(unknown))!r}, which is no entry of the table {table!r}",
+                "give its key: the condition, then the outcome",
+            )
+        return np.array([float(by_key.get(key, 0.0)) for key in keys])
+
     @property
     def params_(self) -> TablesView:
         """The learned tables: ``params_["flip"]["A"]["H"]``."""

@@ -29,7 +29,7 @@ from softcount.core.types import IntArray
 from softcount.kernels.threads import hold_across
 
 if TYPE_CHECKING:
-    from softcount.families.loglinear import MStep
+    from softcount.families.loglinear import Ascent
 
 MAX_ALTERNATIVES = 50_000_000
 _LOCK = threading.RLock()  # the current trace is a global of this module, `tracing`
@@ -292,10 +292,10 @@ class StoryTable:
         outcomes: tuple[Hashable, ...] | None,
         features: Features | None,
         l2: float,
-        m_step: MStep,
+        ascent: Ascent,
     ) -> None:
         self.name, self.outcomes = name, outcomes
-        self.features, self.l2, self.m_step = features, l2, m_step
+        self.features, self.l2, self.ascent = features, l2, ascent
         self._recorded: dict[Any, int] = {}
 
     def __repr__(self) -> str:
@@ -303,7 +303,7 @@ class StoryTable:
 
     @property
     def _declared(self) -> tuple[Any, ...]:
-        return self.outcomes, self.features, self.l2, self.m_step
+        return self.outcomes, self.features, self.l2, self.ascent
 
     def __getitem__(self, key: Any) -> int | TableEntry:
         trust.given = True
@@ -411,7 +411,7 @@ def table(
     *,
     features: Features | None = None,
     l2: float = 1.0,
-    m_step: MStep = "lbfgs",
+    ascent: Ascent = "lbfgs",
 ) -> StoryTable:
     """Declare a table of probabilities, learned under this name.
 
@@ -420,7 +420,7 @@ def table(
     smoothed row then also gives probability to outcomes that never occurred. With ``features`` (a
     function of the key's parts that returns feature names, or a mapping from names to values) the
     rows are log-linear: P(x | c) ∝ exp(w · features(c, x)), with the penalty ``l2 / 2 · ‖w‖²``.
-    ``m_step`` says how far an M-step climbs: "lbfgs", ten steps of L-BFGS; "gradient", one step up
+    ``ascent`` says how far an M-step climbs: "lbfgs", ten steps of L-BFGS; "gradient", one step up
     the gradient (generalised EM as in textbooks); "converged", to the top.
 
     >>> flip = table("flip")
@@ -428,7 +428,7 @@ def table(
     flip[A, H]
     """
     declared = None if outcomes is None else tuple(dict.fromkeys(outcomes))
-    return StoryTable(name, declared, features, l2, m_step)
+    return StoryTable(name, declared, features, l2, ascent)
 
 
 def story(function: Callable[..., Iterator[Any]]) -> Callable[..., Any]:
