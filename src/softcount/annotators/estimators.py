@@ -38,6 +38,7 @@ from softcount.mixture.core import BagEmission, MixtureCore
 from softcount.mixture.data import UNKNOWN, ClassConstraints, Items, Labels
 from softcount.mixture.naive_bayes import read_classes
 from softcount.mixture.starts import uniform
+from softcount.mixture.suspects import Suspect, find_judged, hide_in_parts, list_suspects
 from softcount.text.bags import Bags
 from softcount.text.documents import DocumentReader, find_characteristic_words
 
@@ -531,6 +532,30 @@ class Annotators(AnnotatorsParameters, Mixture):
         items = list(texts) if isinstance(texts, Mapping) else list(range(len(texts)))
         read, texts = _match_texts(Votes(items, [], [], none, none, none), texts)
         return self._observe(read, texts, asked=False)
+
+    def suspects(
+        self, votes: Any, y: Any, *, texts: Any = None, cv: int = 10, random_state: int = 0
+    ) -> list[Suspect]:
+        """List the known labels, those that are probably wrong first.
+
+        Known labels are hidden in ``cv`` parts, and a model is fitted for each. The model itself is
+        not changed. The only known label of a class cannot be judged, and is left out.
+
+        ``votes, y, texts``  as for `fit`
+        ``random_state``     seed of the parts
+        """
+        read, texts = _match_texts(read_votes(votes), texts)
+        labels = read_known(y, read.items)
+        if labels is None:
+            raise DataError("no label is known, so that none can be wrong", "give labels as y")
+        judged = find_judged(labels)
+
+        def learn(shown: list[Any], hidden: IntArray) -> tuple[Array, FloatArray]:
+            model = type(self)(**self.get_params(deep=False)).fit(read, shown, texts=texts)
+            return model.classes_, model.predict_proba(read, texts=texts)[hidden]
+
+        posteriors = hide_in_parts(labels, judged, cv, random_state, learn)
+        return list_suspects(labels, judged, posteriors, read.items)
 
     def fit_predict(self, votes: Any, y: Any = None, *, texts: Any = None) -> Array:
         """Fit, and return the most probable true label of each item."""
