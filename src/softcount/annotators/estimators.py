@@ -450,6 +450,11 @@ class Annotators(AnnotatorsParameters, Mixture):
         return confusion
 
     @property
+    def knows_words(self) -> bool:
+        """Whether the model was fitted to texts beside votes."""
+        return getattr(self, "_texts", None) is not None
+
+    @property
     def silence_(self) -> FloatArray:
         """Probability that annotator a says nothing if k is true, (annotators, true)."""
         self._require_fit()

@@ -5,18 +5,32 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softcount.annotators.data import Votes, read_votes
+from softcount.annotators.data import Votes, is_missing, read_votes
 from softcount.core.errors import DataError, brief
+from softcount.core.types import FloatArray, IntArray
 from softcount.mixture.data import UNKNOWN
 
+if TYPE_CHECKING:
+    from softcount.annotators.estimators import Annotators
+
+
+class MajorityWarning(UserWarning):
+    """The votes of the majority are as good as what the model makes of them."""
+
+
+LEAST_GAIN = 0.01
+"""The majority does as well if its labels are expected to be right of at most this less items."""
+DOUBTFUL = 5
+"""How many votes that are probably wrong are kept for each rule."""
 CODE = ".py"
 """What the name of a file of rules ends in if it is code, to be run."""
 
@@ -161,3 +175,186 @@ def apply_rules(
 def _name_rule(rule: Rule) -> str:
     name = rule.name if isinstance(rule, Pattern) else getattr(rule, "__name__", None)
     return str(name if name is not None else rule)
+
+
+@dataclass(frozen=True)
+class RuleSummary:
+    """How a rule does.
+
+    ``coverage``  share of items that it votes on
+    ``overlap``   share of items that it and another rule vote on
+    ``conflict``  share of items on which another rule votes for other labels than it does
+    ``accuracy``  expected share of its votes that are right, by the model
+    ``right``     the same by gold labels; NaN without
+    ``n_wrong``   number of its votes that are more probably wrong than right
+    ``doubtful``  of these the most probably wrong: item, vote, the most probable label, and the
+                  probability that the vote is wrong
+    """
+
+    name: str
+    coverage: float
+    overlap: float
+    conflict: float
+    accuracy: float
+    right: float
+    n_wrong: int
+    doubtful: Sequence[tuple[Any, Any, Any, float]]
+
+
+@dataclass(frozen=True)
+class RulesSummary:
+    """How all rules do, and whether it pays to model them.
+
+    ``covered``   share of items that some rule votes on
+    ``model``     expected share of these whose label is right, by the model's own posteriors
+    ``majority``  the same of the labels of the majority; ties are broken at random
+    ``gold``      shares of right labels by gold labels, "model" and "majority"; empty without
+    """
+
+    rules: Sequence[RuleSummary]
+    covered: float
+    model: float
+    majority: float
+    gold: Mapping[str, float]
+
+    @property
+    def advice(self) -> str:
+        """A sentence if the majority does as well as the model, else empty."""
+        if self.model - self.majority > LEAST_GAIN:
+            return ""
+        return (
+            f"majority voting does as well: by the model's own account its labels are right of "
+            f"{self.model:.1%} of the items with votes, those of the majority of "
+            f"{self.majority:.1%}"
+        )
+
+
+def summarise_rules(
+    model: Annotators, votes: Any, *, texts: Any = None, gold: Any = None
+) -> RulesSummary:
+    """Summarise coverage, overlap, conflict and accuracy of rules, or of other annotators.
+
+    Warns (`MajorityWarning`) if a majority vote does as well as the model.
+
+    ``votes, texts``  what the model was fitted to, or more
+    ``gold``          true labels, for the accuracy: one for each item (−1 or None: unknown), or a
+                      mapping {item: label}
+    """
+    read = read_votes(votes, model.annotators_.tolist())
+    if isinstance(texts, Mapping):
+        read = read.with_items(texts)
+    posteriors = model.predict_proba(read, texts=texts)
+    names = model.classes_.tolist()
+    n, K = len(read.items), len(names)
+    given = list(gold.tolist() if hasattr(gold, "tolist") else gold) if gold is not None else None
+    if isinstance(gold, Mapping):
+        given = [gold.get(item) for item in read.items]
+    labels = _labels_of_votes(read, names)
+    members = labels[read.of_label]  # (votes, labels)
+    totals = np.zeros((n, K))
+    np.add.at(totals, read.of_item, members / np.maximum(members.sum(axis=1, keepdims=True), 1.0))
+    wrong = 1.0 - (members * posteriors[read.of_item]).sum(axis=1)
+    of_rules = [
+        _summarise_rule(a, read, members, wrong, posteriors, names, given)
+        for a in range(len(read.annotators))
+    ]
+    some = np.flatnonzero(totals.any(axis=1))
+    best = totals[some] == totals[some].max(axis=1, keepdims=True)
+    majority = (best * posteriors[some]).sum(axis=1) / best.sum(axis=1)
+    found = RulesSummary(
+        of_rules,
+        len(some) / max(n, 1),
+        float(posteriors[some].max(axis=1).mean()),
+        float(majority.mean()),
+        _compare_with_gold(given, posteriors, best, some, names),
+    )
+    if found.advice:
+        warnings.warn(found.advice, MajorityWarning, stacklevel=2)
+    return found
+
+
+def _labels_of_votes(read: Votes, names: list[Any]) -> FloatArray:
+    """Return which labels of the model each different vote is for, (different votes, labels)."""
+    labels = np.zeros((len(read.labels), len(names)))
+    for row, label in zip(labels, read.labels, strict=True):
+        members = label if isinstance(label, frozenset) else (label,)
+        for member in members:
+            if member in names:
+                row[names.index(member)] = 1.0
+    return labels
+
+
+def _summarise_rule(
+    a: int,
+    read: Votes,
+    members: FloatArray,
+    wrong: FloatArray,
+    posteriors: FloatArray,
+    names: list[Any],
+    gold: list[Any] | None,
+) -> RuleSummary:
+    n = max(len(read.items), 1)
+    own = np.flatnonzero(read.by_annotator == a)
+    others = np.flatnonzero(read.by_annotator != a)
+    by_others = np.zeros(len(read.items), np.bool_)
+    by_others[read.of_item[others]] = True
+    items = read.of_item[own]
+    mine = np.zeros((len(read.items), len(names)))
+    mine[items] = members[own]
+    elsewhere = (members[others] * mine[read.of_item[others]]).sum(axis=1) == 0.0
+    contradicted = np.zeros(len(read.items), np.bool_)
+    contradicted[read.of_item[others[elsewhere]]] = True
+    right = np.nan
+    if gold is not None:
+        known = [
+            bool(members[v, names.index(gold[read.of_item[v]])])
+            if gold[read.of_item[v]] in names
+            else False
+            for v in own
+            if not is_missing(gold[read.of_item[v]])
+        ]
+        right = float(np.mean(known)) if known else np.nan
+    order = own[np.argsort(-wrong[own], kind="stable")]
+    order = order[wrong[order] > 0.5]
+    doubtful = [
+        (
+            read.items[read.of_item[v]],
+            read.labels[read.of_label[v]],
+            names[int(posteriors[read.of_item[v]].argmax())],
+            float(wrong[v]),
+        )
+        for v in order[:DOUBTFUL].tolist()
+    ]
+    covered = np.unique(items)
+    return RuleSummary(
+        str(read.annotators[a]),
+        len(covered) / n,
+        int(by_others[covered].sum()) / n,
+        int(contradicted[covered].sum()) / n,
+        float(1.0 - wrong[own].mean()) if len(own) else np.nan,
+        right,
+        len(order),
+        doubtful,
+    )
+
+
+def _compare_with_gold(
+    gold: list[Any] | None,
+    posteriors: FloatArray,
+    best: FloatArray,
+    some: IntArray,
+    names: list[Any],
+) -> dict[str, float]:
+    """Return the accuracies of model and majority on items with votes whose label is known."""
+    if gold is None:
+        return {}
+    by_model, by_majority = [], []
+    for row, item in enumerate(some.tolist()):
+        if is_missing(gold[item]):
+            continue
+        k = names.index(gold[item]) if gold[item] in names else None
+        by_model.append(int(posteriors[item].argmax()) == k)
+        by_majority.append(0.0 if k is None else float(best[row, k] / best[row].sum()))
+    if not by_model:
+        return {}
+    return {"model": float(np.mean(by_model)), "majority": float(np.mean(by_majority))}
