@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 Call = tuple[str | Path, ...]
@@ -73,6 +74,12 @@ def every_call(folder: Path, odd: str = "", name: str = "") -> dict[str, Call]:
             for rater in range(4)
         ),
     )
+    patterns = file("patterns", f"tech{word}\tphone|{re.escape(word)}", f"pets{word}\tcat|dog")
+    instances = file(
+        "instances",
+        *(f"{word}1\tyes{word}\tapple {odd}", f"{word}1\tyes{word}\tcat dog"),
+        *(f"{word}2\tno{word}\tcat {odd}", f"{word}3\t\tapple phone"),
+    )
     views = file(
         "views",
         *(f"auto{word}\tcar for sale {odd}\ttwo doors", "sport\tmy hockey team\tgoal after goal"),
@@ -98,6 +105,8 @@ def every_call(folder: Path, odd: str = "", name: str = "") -> dict[str, Call]:
         "cluster": ("cluster", texts, "-k", "2", "--folder", run),
         "classify": ("classify", "--train", train, "--unlabelled", texts, texts),
         "annotators": ("annotators", votes),
+        "rules": ("rules", patterns, texts),
+        "bags": ("bags", instances),
         "bootstrap": ("bootstrap", some, "--seeds", seeds),
         "propagate": ("propagate", some),
         "cotrain": ("cotrain", views, "--views", "one,two", "--columns", "label,one,two"),

@@ -118,6 +118,13 @@ def _annotators(model: Any) -> list[Any]:
     return [*_learned(model), model.predict_proba(VOTES)]
 
 
+def _bags(model: Any) -> list[Any]:
+    bags = [number // 5 for number in range(N_TEXTS)]
+    y = {bag: "yes" if bag % 3 else "no" for bag in range(N_TEXTS // 10)}
+    model.fit(TEXTS, y, bags)
+    return [*_learned(model), model.predict_proba(TEXTS, bags), model.instance_proba_]
+
+
 def _story(model: Any) -> list[Any]:
     model.fit(TOSSES)
     return [*_learned(model), model.score(TOSSES)]
@@ -169,6 +176,9 @@ ESTIMATORS: dict[str, Callable[[], list[Any]]] = {
     "AdversarialNetwork": lambda: _adapted(sc.adapt.AdversarialNetwork(max_iter=2)),
     "Aligner": lambda: _aligner(sc.Aligner(**GIVEN)),
     "Annotators": lambda: _annotators(sc.Annotators(**GIVEN)),
+    "Annotators, silent and tied": lambda: _annotators(
+        sc.Annotators(tying="mace", silence=True, groups=[["rater0", "rater1", "rater2"]], **GIVEN)
+    ),
     "CoTraining": lambda: _few_labels(sc.labels.CoTraining([_first, _last], rounds=3)),
     "DenoisingProjection": lambda: _adapted(sc.adapt.DenoisingProjection(n_outputs=20)),
     "Diagonal": lambda: _aligner(sc.align.Diagonal(**GIVEN)),
@@ -196,6 +206,7 @@ ESTIMATORS: dict[str, Callable[[], list[Any]]] = {
     "LabelPropagation": lambda: _few_labels(sc.labels.LabelPropagation(n_jobs=2)),
     "LanguageModel": lambda: _language(sc.translate.LanguageModel(3)),
     "Merge": lambda: _adapted(sc.adapt.Merge()),
+    "MultipleInstance": lambda: _bags(sc.labels.MultipleInstance(**GIVEN)),
     "MultinomialMixture": lambda: _mixture(sc.MultinomialMixture(3, short_runs=2, **GIVEN)),
     "NaiveBayes": lambda: _few_labels(sc.NaiveBayes(**GIVEN)),
     "NaiveBayesCV": lambda: _few_labels(

@@ -49,6 +49,8 @@ READ = {
     "cluster": {"file", "stop_words", "gold", "load"},
     "classify": {"file", "train", "unlabelled", "stop_words", "gold", "load"},
     "annotators": {"file", "known", "gold", "load"},
+    "rules": {"rules", "file", "known", "gold", "stop_words", "load"},
+    "bags": {"file", "stop_words", "load"},
     "bootstrap": {"file", "seeds", "stop_words", "gold"},
     "propagate": {"file", "graph", "gold", "load"},
     "cotrain": {"file", "stop_words", "gold"},

@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
-from softcount.adapt.data import Task, read_domains, read_task
+from softcount.adapt.data import SOURCE, TARGET, Task, read_domains, read_task
 from softcount.core.bounds import check_coordinates
 from softcount.core.contract import Transformer, as_configured
 from softcount.core.errors import DataError
@@ -23,6 +23,7 @@ from softcount.core.types import Array, FloatArray, IntArray
 from softcount.kernels.threads import single_threaded
 from softcount.labels import propagation as tfidf
 from softcount.labels.data import Reader, clone_classifier, posterior
+from softcount.mixture.data import UNKNOWN, Labels
 from softcount.mixture.labelled_scores import ScoresLabelled
 
 DEFAULT_C = 3.0
@@ -94,6 +95,12 @@ class Adapter(ScoresLabelled):
         """Return the most probable class of each item."""
         posteriors = self.predict_proba(X, sample_domain)  # first: it raises if not fitted
         return np.asarray(self.classes_[posteriors.argmax(axis=1)])
+
+    def _describe_asked(self, labels: Labels, more: Any) -> dict[str, Any]:
+        # a hidden label must not change the domain of its item
+        given = more.get("sample_domain")
+        by_label = np.where(labels.numbers == UNKNOWN, TARGET, SOURCE)
+        return {"sample_domain": by_label if given is None else given}
 
     # to be overridden by subclasses
     @abstractmethod

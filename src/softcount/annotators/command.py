@@ -1,11 +1,15 @@
-"""``softcount annotators``."""
+"""``softcount annotators`` and ``softcount rules``."""
 
 from __future__ import annotations
 
 import json
 import sys
+import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
+
+import typer
 
 from softcount.annotators.parameters import AnnotatorsParameters
 from softcount.cli.answers import name_file
@@ -13,24 +17,31 @@ from softcount.cli.frame import LearningCommand
 from softcount.cli.options import (
     AnswerOptions,
     Argument,
+    GoldFile,
     Input,
     LearnerOptions,
     Learning,
+    Model,
     Output,
+    WordOptions,
 )
+from softcount.cli.reading import UNKNOWN, read_gold, read_line_by_line, read_texts
 from softcount.cli.records import CONFIDENCE, LABEL, Records, column_names, read_records
 from softcount.cli.targets import PLAIN
 from softcount.core.errors import DataError, brief
 
 if TYPE_CHECKING:
     from softcount.annotators import Annotators
-    from softcount.annotators.report import Survey
+    from softcount.annotators.data import Votes
+    from softcount.annotators.report import RulesTable, Survey
     from softcount.cli.frame import FitProgress
     from softcount.core.types import FloatArray
 
 ITEM, ANNOTATOR = "item", "annotator"
 DOUBTFUL = 10
 """How many of the least certain items the page shows."""
+WORDS_OF_A_LINE, TYING = 10.0, "one-coin"
+"""What ``softcount rules`` does if it is not told otherwise: see the study in docs/rules.md."""
 
 
 class Ballot(NamedTuple):
@@ -121,7 +132,63 @@ def read_true_labels(path: str | None, option: str, items: Collection[str]) -> d
     return labels
 
 
-class VoteCounting(AnswerOptions, LearnerOptions, LearningCommand):
+def read_balance(text: Any) -> Any:
+    """Parse --class-balance: uniform, or the share of each label.
+
+    >>> read_balance("uniform"), read_balance("yes=.3,no=.7")
+    ('uniform', {'yes': 0.3, 'no': 0.7})
+    """
+    if text == "uniform":
+        return text
+    parts = [part.rpartition("=") for part in text.split(",")]
+    try:
+        return {label.strip(): float(share) for label, _, share in parts}
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text}: write uniform, or the share of each label: yes=.3,no=.7"
+        ) from None
+
+
+def read_groups(text: Any) -> list[list[str]]:
+    """Parse --groups: names separated by commas, groups by semicolons.
+
+    >>> read_groups("ann,bob;eve,joe,kim")
+    [['ann', 'bob'], ['eve', 'joe', 'kim']]
+    """
+    groups = [[name.strip() for name in group.split(",")] for group in text.split(";")]
+    if any(len(group) < 2 or "" in group for group in groups):
+        raise typer.BadParameter(f"{text}: write groups of at least two names: ann,bob;eve,joe")
+    return groups
+
+
+class HabitOptions:
+    """Options of what annotators may do, besides those that estimators declare."""
+
+    class_balance: Annotated[
+        Any,
+        Model(
+            "Fixed probabilities of the labels: uniform, or the share of each, such as "
+            "yes=.3,no=.7. By default they are learned.",
+            parser=read_balance,
+            metavar="SHARES",
+        ),
+    ] = None
+    groups: Annotated[
+        Any,
+        Model(
+            "Groups of annotators, or rules, of whom each may copy from the one before: "
+            "ann,bob;eve,joe.",
+            parser=read_groups,
+            metavar="NAMES",
+        ),
+    ] = None
+
+    def habits(self) -> dict[str, Any]:
+        """Return the parameters that these options set."""
+        return {"class_balance": self.class_balance, "groups": self.groups}
+
+
+class VoteCounting(HabitOptions, AnswerOptions, LearnerOptions, LearningCommand):
     """Estimate true labels, and the accuracy of each annotator, from votes that disagree.
 
     Prints one line for each item, in order of first appearance: item, label, confidence; as JSON
@@ -135,7 +202,7 @@ class VoteCounting(AnswerOptions, LearnerOptions, LearningCommand):
     """
 
     declared = AnnotatorsParameters
-    takes: ClassVar = {"smoothing": ()}
+    takes: ClassVar = {"tying": (), "silence": (), "smoothing": ()}
 
     file: Annotated[
         str,
@@ -201,7 +268,7 @@ class VoteCounting(AnswerOptions, LearnerOptions, LearningCommand):
         from softcount.annotators import Annotators
 
         learning = self.learning(self.make_learner())
-        return Annotators(init=self.init, **self.settings(), **learning)
+        return Annotators(init=self.init, **self.habits(), **self.settings(), **learning)
 
     def size(self, data: Ballot) -> int:
         return len(data.items)
@@ -274,3 +341,176 @@ def _compare_labels(chosen: Mapping[str, str], ballot: Ballot) -> dict[str, floa
         "accuracy_of_the_majority": sum(majority[i] == gold[i] for i in asked) / len(asked),
         "items_compared": len(asked),
     }
+
+
+class RuledLines(NamedTuple):
+    """The lines of a file, the votes of the rules on them, and what is known of their labels.
+
+    ``known``  labels that are used for learning, None where unknown
+    ``gold``   labels that are used for evaluation only
+    """
+
+    texts: Sequence[str]
+    votes: Votes
+    known: Sequence[str | None] | None
+    gold: Sequence[str | None] | None
+
+
+class RuledLabels(NamedTuple):
+    """Labels of lines.
+
+    ``names``       the labels, in the order of the columns of ``posteriors``
+    ``posteriors``  probabilities of the labels of each line (lines, labels)
+    ``n_votes``     how many rules vote on each line
+    """
+
+    lines: RuledLines
+    names: Sequence[str]
+    posteriors: FloatArray
+    n_votes: Sequence[int]
+    table: RulesTable
+
+
+class LabelByRules(HabitOptions, WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
+    """Label lines by rules that vote for labels, and are mostly silent (distant supervision).
+
+    Learns from the votes alone how reliable each rule is, and from the words of the lines as well:
+    so lines without a vote get a label, too. Prints the label of each line. How each rule does
+    goes to stderr: its coverage, overlap and conflict with others, and its accuracy as learned.
+
+    \b
+    softcount rules patterns.txt lines.txt > labels.txt
+    softcount rules rules.py lines.txt --html rules.html --save model.softcount
+    softcount rules patterns.txt lines.txt --gold true.txt --summary
+    softcount rules patterns.txt more.txt --load model.softcount --proba
+    """
+
+    declared = AnnotatorsParameters
+    takes: ClassVar = {"tying": (), "silence": (), "length": (), "smoothing": ()}
+
+    rules: Annotated[
+        str,
+        Argument(
+            "Rules. A file that ends in .py is run: each of its functions takes a line and returns "
+            "a label, a set of labels, or None. In any other file each line is a label, a tab, and "
+            "a regular expression.",
+            metavar="RULES",
+        ),
+    ]
+    file: Annotated[str, Argument("Lines to label. May be .gz; - is stdin.", metavar="FILE")]
+    words: Annotated[
+        bool,
+        Model(
+            "Learn from the words of lines as well, and label lines without a vote by them.",
+            "--words/--no-words",
+        ),
+    ] = True
+    known: Annotated[
+        str | None,
+        Input(
+            "Known labels to learn from, one per line of FILE; -1 or a blank line means unknown.",
+            learns=True,
+        ),
+    ] = None
+    init: Annotated[
+        str,
+        Learning("Initial parameters: majority, known (from --known) or random.", file=PLAIN),
+    ] = "majority"
+    gold: GoldFile = None
+    proba: Annotated[
+        bool, Output("Also print the probabilities of all labels, in alphabetical order.")
+    ] = False
+
+    def runs_file(self) -> Path | None:
+        path = Path(self.rules)
+        return path if path.suffix == ".py" else None
+
+    def check(self) -> None:
+        self.refuse_spectral()
+        if self.rules == "-":
+            raise typer.BadParameter("rules are read from a file, not from standard input")
+
+    def read(self, model: Annotators | None) -> RuledLines:
+        from softcount.annotators import apply_rules, load_rules
+
+        rules = load_rules(self.rules)
+        lines = read_texts(self.file)
+        lines.require_lines(self.file)
+        votes = apply_rules(rules, lines.texts)
+        known = None
+        if self.known is not None:
+            given = read_line_by_line("--known", self.known, self.file, len(lines.texts), "label")
+            known = [None if label in UNKNOWN else label for label in given]
+        gold = read_gold(self.gold, self.file, len(lines.texts))
+        return RuledLines(lines.texts, votes, known, gold)
+
+    def make(self, data: RuledLines) -> Annotators:
+        from softcount.annotators import Annotators
+
+        learning = self.learning(self.make_learner())
+        settings: dict[str, Any] = {"length": WORDS_OF_A_LINE, "tying": TYING, **self.settings()}
+        if not self.words:
+            self.refuse("--no-words", ["length", "stop_words", "min_count"], "words do not count")
+        vectorizer = self.make_vectorizer(data.texts) if self.words else None
+        return Annotators(
+            init=self.init, vectorizer=vectorizer, **self.habits(), **settings, **learning
+        )
+
+    def size(self, data: RuledLines) -> int:
+        return len(data.texts)
+
+    def fit(self, model: Annotators, data: RuledLines, progress: FitProgress) -> None:
+        texts = data.texts if self.words else None
+        model.fit(data.votes, data.known, texts=texts, **self.fit_options(progress))
+
+    def answer(self, model: Annotators, data: RuledLines) -> RuledLabels:
+        from softcount.annotators import summarise_rules
+        from softcount.annotators.report import RulesTable
+
+        texts = data.texts if model.knows_words else None
+        loaded = self.load is not None
+        posteriors = model.predict_proba(data.votes, texts=texts) if loaded else model.proba_
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that of the majority is a remark of the table
+            summary = summarise_rules(model, data.votes, texts=texts, gold=data.gold)
+        names = [str(label) for label in model.classes_.tolist()]
+        n_votes = [0] * len(data.texts)
+        for item in data.votes.of_item.tolist():
+            n_votes[item] += 1
+        table = RulesTable(
+            f"Labels of {name_file(self.file)} by rules",
+            f"{len(data.texts):,} lines, {len(summary.rules)} rules.",
+            summary,
+            data.texts,
+            names,
+            model.weights_.tolist(),
+            model.signature_,
+            fit=getattr(model, "fit_", None),
+        )
+        return RuledLabels(data, names, posteriors, n_votes, table)
+
+    def overview(self, found: RuledLabels) -> RulesTable:
+        return found.table
+
+    def page(self, found: RuledLabels) -> str:
+        from softcount.annotators.report import rules_page
+
+        return rules_page(found.table)
+
+    def print_answers(self, found: RuledLabels) -> None:
+        write = sys.stdout.write
+        best, rows = found.posteriors.argmax(axis=1).tolist(), found.posteriors.tolist()
+        for k, row, votes in zip(best, rows, found.n_votes, strict=True):
+            rounded = [f"{p:.6g}" for p in row]
+            if self.json:
+                line: dict[str, Any] = {
+                    LABEL: found.names[k],
+                    CONFIDENCE: float(rounded[k]),
+                    "votes": votes,
+                }
+                if self.proba:
+                    line["probabilities"] = dict(zip(found.names, map(float, rounded), strict=True))
+                write(json.dumps(line, ensure_ascii=False) + "\n")
+            else:
+                write("\t".join([found.names[k], *(rounded if self.proba else ())]) + "\n")
+        sys.stdout.flush()  # now, while a closed pipe is still handled as no error

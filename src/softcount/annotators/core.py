@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from softcount.annotators.data import is_missing, read_votes, sorted_classes
+from softcount.annotators.data import Ballots, is_missing, read_votes, sorted_classes
+from softcount.annotators.paths import AGREES, Habits, Paths, make_paths
 from softcount.core.errors import DataError
-from softcount.core.types import FloatArray, IntArray, Params
+from softcount.core.model import check_possible
+from softcount.core.types import Counts, EStep, FloatArray, IntArray, Params, Stats, Uncounted
 from softcount.families import Categorical
-from softcount.mixture.core import BagEmission, MixtureCore
-from softcount.mixture.data import UNKNOWN, Labels, MixtureCorpus, read_labels
+from softcount.families.base import Family
+from softcount.kernels import posterior
+from softcount.learners.base import Learner
+from softcount.mixture.core import (
+    IMPOSSIBLE,
+    REMEDY,
+    BagEmission,
+    MixtureCore,
+    fill,
+)
+from softcount.mixture.data import UNKNOWN, Labels, MixtureCorpus, MixtureShard, read_labels
 from softcount.text.bags import Bags
 
 
@@ -54,15 +67,15 @@ class Voting(BagEmission):
     def joint(
         self, params: FloatArray, x: Bags, log_weights: FloatArray, threads: int, floor: float
     ) -> FloatArray:
-        A, K, L = self.family.of_annotators
-        # a row for each true label: (classes, annotators · labels)
-        by_class = params.reshape(A, K, L).transpose(1, 0, 2).reshape(K, A * L)
+        A, K, _ = self.family.of_annotators
+        # a row for each true label: (classes, annotators · votes)
+        by_class = params.reshape(A, K, -1).transpose(1, 0, 2).reshape(K, -1)
         return super().joint(by_class, x, log_weights, threads, floor)
 
     def counts(self, x: Bags, posteriors: FloatArray, threads: int) -> FloatArray:
-        A, K, L = self.family.of_annotators
-        by_class = np.asarray(super().counts(x, posteriors, threads)).reshape(K, A, L)
-        return np.ascontiguousarray(by_class.transpose(1, 0, 2)).reshape(A * K, L)
+        A, K, _ = self.family.of_annotators
+        by_class = np.asarray(super().counts(x, posteriors, threads)).reshape(K, A, -1)
+        return np.ascontiguousarray(by_class.transpose(1, 0, 2)).reshape(A * K, -1)
 
     def generate(
         self, params: FloatArray, classes: IntArray, rng: np.random.Generator, size: Any
@@ -73,6 +86,129 @@ class Voting(BagEmission):
         cumulative = np.cumsum(probabilities, axis=1)
         drawn = rng.random(len(items)) * cumulative[:, -1]
         return (drawn[:, None] >= cumulative).sum(axis=1)
+
+
+class VotingCore(MixtureCore):
+    """The mixture of votes, with whatever else annotators do (`Habits`), and words beside votes.
+
+    Votes that have one event each are `Bags`, and this is `MixtureCore`. `Ballots` have paths of
+    events (`softcount.annotators.paths`): only the probabilities of votes, and the tables that get
+    their counts, are different.
+    """
+
+    def __init__(
+        self,
+        habits: Habits,
+        weights: Family,
+        families: Mapping[str, Family],
+        voting: Voting,
+        learner: Learner,
+        averages: bool,
+        words: BagEmission | None = None,
+    ) -> None:
+        super().__init__("annotators", weights, voting, learner, averages)
+        self.habits, self.words = habits, words
+        self.families = {"weights": weights, **families}
+        if words is not None:
+            self.families["words"] = words.family
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_paths"}
+
+    @cached_property
+    def _paths(self) -> dict[tuple[tuple[int, ...], ...], Paths]:
+        return {}
+
+    def paths(self, sets: tuple[tuple[int, ...], ...]) -> Paths:
+        """Return the paths to votes, with these sets of labels among them."""
+        if sets not in self._paths:
+            self._paths[sets] = make_paths(self.habits, sets)
+        return self._paths[sets]
+
+    def expect(self, params: Params, shard: MixtureShard, how: EStep, local: Any = None) -> Stats:
+        x = shard.x
+        if isinstance(x, Bags):
+            return super().expect(params, shard, how, local)
+        assert isinstance(x, Ballots)
+        paths, hard = self.paths(x.sets), how.fill == "hard"
+        weights = paths.weigh(params, how.temper)
+        table = paths.best(weights) if hard else paths.add_up(weights)
+        # tempered: log Σ_paths p^β, which is no multiple of log Σ_paths p
+        joint = self._joint(params, table, x, how.threads, 0.0, how.temper)
+        (group,) = shard.known.by_group()
+        filled, logs, attained = fill(joint, group, shard.numbers, replace(how, temper=1.0))
+        if hard or how.temper != 1.0:  # what was added up are not the probabilities of votes
+            whole = self.joint(params, x, how.threads)
+            logs = posterior.totals(whole, group.lower, group.upper)
+            attained = logs if how.fill == "sample" else attained / how.temper
+        check_possible(shard.numbers, logs, IMPOSSIBLE, REMEDY)
+        counts: dict[str, Counts] = {}
+        uncounted = Uncounted()
+        if not how.score_only:
+            cells = np.asarray(self.emission.counts(x.votes, filled, how.threads)).reshape(-1)
+            if hard:
+                taken = paths.give_to_best(cells, weights)
+            elif how.fill == "soft":
+                taken = paths.share_out(cells, weights)
+            else:
+                numbers = (shard.numbers, how.samples, how.stream)
+                taken = paths.draw(x.votes, filled, weights, *numbers)
+            counts = self._all_counts(x, filled, paths.count(taken), how.threads)
+            if how.theory:
+                factors = paths.log_factors(taken)
+                uncounted = Uncounted(factors, factors)
+        tokens = self.emission.tokens(x, shard.known.weights)
+        items = float(group.weights.sum())
+        return Stats(
+            counts, float(logs.sum()), float(attained.sum()), items, tokens, uncounted=uncounted
+        )
+
+    def joint(self, params: Params, x: Any, threads: int = 1, floor: float = 0.0) -> FloatArray:
+        if isinstance(x, Bags):
+            return super().joint(params, x, threads, floor)
+        paths = self.paths(x.sets)
+        return self._joint(params, paths.add_up(paths.weigh(params)), x, threads, floor)
+
+    def _joint(
+        self,
+        params: Params,
+        table: FloatArray,
+        x: Ballots,
+        threads: int,
+        floor: float,
+        temper: float = 1.0,
+    ) -> FloatArray:
+        """Return β log p(class, votes, words), given p(vote)^β of all votes, (cells,)."""
+        with np.errstate(divide="ignore"):
+            logs = temper * np.log(np.maximum(params["weights"].reshape(-1), floor))
+        joint = self.emission.joint(table, x.votes, logs, threads, floor)
+        if self.words is not None and x.words is not None:
+            none = np.zeros(len(logs))
+            words = self.words.joint(params["words"], x.words, none, threads, floor)
+            joint += words if temper == 1.0 else temper * words
+        return joint
+
+    def counts(self, x: Any, responsibilities: FloatArray, threads: int = 1) -> dict[str, Counts]:
+        """Return the sufficient statistics; paths to a vote count as if all were as probable."""
+        if isinstance(x, Bags):
+            return super().counts(x, responsibilities, threads)
+        paths = self.paths(x.sets)
+        weights = paths.weigh({name: self.families[name].uniform() for name in paths.shapes})
+        cells = np.asarray(self.emission.counts(x.votes, responsibilities, threads)).reshape(-1)
+        taken = paths.share_out(cells, weights)
+        return self._all_counts(x, responsibilities, paths.count(taken), threads)
+
+    def _all_counts(
+        self, x: Ballots, responsibilities: FloatArray, events: Mapping[str, Counts], threads: int
+    ) -> dict[str, Counts]:
+        weights = np.ones((1, len(responsibilities))) @ responsibilities
+        counts: dict[str, Counts] = {"weights": weights, **events}
+        if self.words is not None:
+            if x.words is None:
+                counts["words"] = self.words.family.zeros()
+            else:
+                counts["words"] = self.words.counts(x.words, responsibilities, threads)
+        return counts
 
 
 def read_known(y: Any, items: Sequence[Any]) -> Labels | None:
@@ -111,18 +247,21 @@ def read_known(y: Any, items: Sequence[Any]) -> Labels | None:
 def majority_vote(votes: Any) -> dict[Any, Any]:
     """Return the majority label of each item; ties: the first in sorted order; no votes: None.
 
-    ``votes``  in any form that `Annotators` takes
+    ``votes``  in any form that `Annotators` takes; a set of labels is a fraction of a vote for each
 
     >>> majority_vote([("s1", "ann", "yes"), ("s1", "bob", "no"), ("s1", "eve", "yes")])
     {'s1': 'yes'}
     """
     read = read_votes(votes)
-    classes = sorted_classes(read.labels)
+    classes = sorted_classes(read.single_labels())
     if not len(classes):
         return dict.fromkeys(read.items)
-    counts = np.zeros((len(read.items), len(classes)), np.int64)
-    labels = np.searchsorted(classes, read.labels)[read.of_label]
-    np.add.at(counts, (read.of_item, labels), 1)
+    shares = np.zeros((len(read.labels), len(classes)))
+    for row, label in zip(shares, read.labels, strict=True):
+        members = list(label) if isinstance(label, frozenset) else [label]
+        row[np.searchsorted(classes, members)] = 1.0 / len(members)
+    counts = np.zeros((len(read.items), len(classes)))
+    np.add.at(counts, read.of_item, shares[read.of_label])
     chosen, n_votes = classes[counts.argmax(axis=1)].tolist(), counts.max(axis=1).tolist()
     return {
         item: label if n else None
@@ -175,6 +314,14 @@ def _start(
 
 def vote_shares(x: Any, n_classes: int) -> FloatArray:
     """Return the proportions of each item's votes, (items, classes); zeros without votes."""
+    if isinstance(x, Ballots):
+        labels = x.labels_of_columns(n_classes)
+        if x.n_states > 1:  # a vote that may be a copy does not count: many copies are one vote
+            n_said = n_classes + int(x.silent) + len(x.sets)
+            labels[np.arange(len(labels)) // n_said % x.n_states == AGREES] = 0.0
+        of_labels: FloatArray = x.votes.matrix @ labels
+        proportions: FloatArray = of_labels / np.maximum(of_labels.sum(axis=1, keepdims=True), 1.0)
+        return proportions
     assert isinstance(x, Bags)
     rows = x.by_document
     items = np.repeat(np.arange(len(x)), np.diff(rows.indptr))

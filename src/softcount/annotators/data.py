@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from softcount.core.errors import DataError, brief
-from softcount.core.types import Array, IntArray
+from softcount.core.pickling import PickledWithoutCaches
+from softcount.core.types import Array, FloatArray, IntArray
 from softcount.mixture.data import UNKNOWN, unify_labels
+from softcount.text.bags import Bags, cut_documents
 
 COLUMNS = (("item", "annotator", "label"), ("task", "worker", "label"))
 """Accepted names of the columns of a data frame."""
@@ -44,9 +46,82 @@ class Votes:
     def __len__(self) -> int:
         return len(self.of_item)
 
+    def single_labels(self) -> list[Any]:
+        """Return the labels, those in sets of labels among them; some may occur twice."""
+        parts = (label if isinstance(label, frozenset) else (label,) for label in self.labels)
+        return [label for part in parts for label in part]
+
+    def with_items(self, items: Iterable[Any]) -> Votes:
+        """Return these votes and further items, which have no votes."""
+        return replace(self, items=list(dict.fromkeys([*self.items, *items])))
+
+
+@dataclass(frozen=True, eq=False)
+class Ballots(PickledWithoutCaches):
+    """Votes of items of which some come about in several ways, and words beside them.
+
+    ``votes``      column a · C + c is vote c of annotator a; c is one of ``n_states`` states, which
+                   say how it stands to another vote, times one of the things said: the labels,
+                   silence if ``silent``, and sets of labels
+    ``sets``       the sets of labels, as numbers
+    ``words``      the words of the items' texts, if there are texts
+    """
+
+    votes: Bags
+    n_states: int
+    silent: bool
+    sets: tuple[tuple[int, ...], ...] = ()
+    words: Bags | None = None
+
+    def __len__(self) -> int:
+        return len(self.votes)
+
+    @property
+    def n_words(self) -> int:
+        """Number of different votes, and of words."""
+        return self.votes.n_words + (0 if self.words is None else self.words.n_words)
+
+    @property
+    def n_entries(self) -> int:
+        """Number of votes, and of entries (text, word)."""
+        return self.votes.n_entries + (0 if self.words is None else self.words.n_entries)
+
+    @property
+    def lengths(self) -> FloatArray:
+        """Number of observations of each item: votes, silence, words, (items,)."""
+        return self.votes.lengths + (0.0 if self.words is None else self.words.lengths)
+
+    def take(self, items: IntArray) -> Self:
+        """Return the given items."""
+        words = None if self.words is None else self.words.take(items)
+        return replace(self, votes=self.votes.take(items), words=words)
+
+    def part(self, first: int, last: int) -> Self:
+        """Return the items first ≤ i < last."""
+        words = None if self.words is None else self.words.part(first, last)
+        return replace(self, votes=self.votes.part(first, last), words=words)
+
+    def cut(self) -> list[tuple[int, int]]:
+        """Cut the items, in order, into shards."""
+        indptr = self.votes.by_document.indptr
+        if self.words is not None:
+            indptr = indptr + self.words.by_document.indptr
+        return cut_documents(indptr, self.n_words)
+
+    def labels_of_columns(self, n_labels: int) -> FloatArray:
+        """Return which labels each vote is for, (columns, labels); silence is for none."""
+        n_said = n_labels + int(self.silent) + len(self.sets)
+        labels = np.zeros((n_said, n_labels))
+        labels[:n_labels] = np.eye(n_labels)
+        for number, members in enumerate(self.sets):
+            labels[n_labels + int(self.silent) + number, list(members)] = 1.0 / len(members)
+        return np.tile(labels, (self.votes.n_words // n_said, 1))
+
 
 def read_votes(votes: Any, annotators: Sequence[Any] | None = None) -> Votes:
     """Read votes in any form; a label of −1, None or NaN is no vote, but its item is kept.
+
+    A label may be a set of labels: one of them is meant.
 
     ``annotators``  names of the columns, if votes are an array
 
@@ -61,7 +136,7 @@ def read_votes(votes: Any, annotators: Sequence[Any] | None = None) -> Votes:
     columns = _split_columns(votes)
     items, of_item = _number(columns[0], "item")
     annotator_names, by_annotator = _number(columns[1], "annotator")
-    labels, of_label = _number(columns[2], "label")
+    labels, of_label = _number(_read_sets(columns[2]), "label")
     missing = np.array([is_missing(label) for label in labels], dtype=bool)
     if missing.any():
         voted = ~missing[of_label]
@@ -72,6 +147,18 @@ def read_votes(votes: Any, annotators: Sequence[Any] | None = None) -> Votes:
         if any(name is None or name != name for name in names):
             raise DataError(f"the name of an {what} is None or NaN", "name it in every vote")
     return Votes(items, annotator_names, labels, of_item, by_annotator, of_label)
+
+
+def _read_sets(labels: Column) -> Column:
+    """Return labels with sets of labels as frozen ones; of one label as that, of none as None."""
+    if isinstance(labels, np.ndarray) or not {set, frozenset} & set(map(type, labels)):
+        return labels
+    return [_read_set(label) if isinstance(label, set | frozenset) else label for label in labels]
+
+
+def _read_set(labels: Iterable[Any]) -> Any:
+    known = frozenset(label for label in labels if not is_missing(label))
+    return known if len(known) > 1 else next(iter(known), None)
 
 
 def is_missing(label: Any) -> bool:
@@ -209,7 +296,7 @@ def _read_matrix(matrix: Array, annotators: Sequence[Any] | None) -> Votes:
             f"the votes have {A} columns, while the model knows {len(annotators)} annotators",
             "give a column for each annotator, in the order of annotators_; or triples",
         )
-    labels, of_label = _number(_read_column(matrix.reshape(-1)), "label")
+    labels, of_label = _number(_read_sets(_read_column(matrix.reshape(-1))), "label")
     missing = np.array([is_missing(label) for label in labels], dtype=bool)
     voted = np.flatnonzero(~missing[of_label]) if len(labels) else of_label
     labels, of_label = _drop_unused(labels, of_label[voted])

@@ -16,6 +16,7 @@ from softcount.report.text import flatten
 
 if TYPE_CHECKING:
     from softcount.annotators import Annotators
+    from softcount.annotators.rules import RulesSummary
 
 MOST_TABLES = 40
 """Number of annotators whose confusion matrices the page shows."""
@@ -151,3 +152,112 @@ def annotators_page(found: Survey) -> str:
 
 def _name(figure: str) -> str:
     return figure.replace("_", " ")
+
+
+@dataclass(frozen=True)
+class RulesTable(Overview):
+    """Overview of labelling rules.
+
+    ``texts``            the lines, which the page shows
+    ``labels, weights``  the labels, and their probabilities
+    """
+
+    title: str
+    text: str
+    summary: RulesSummary
+    texts: Sequence[str]
+    labels: Sequence[str]
+    weights: Sequence[float]
+    signature: str
+    fit: Fit | None = None
+
+    @property
+    def has_gold(self) -> bool:
+        """Whether some true labels are known."""
+        return bool(self.summary.gold)
+
+    def heading(self) -> list[str]:
+        """Return title and text."""
+        return [self.title, self.text]
+
+    def columns(self) -> list[Column]:
+        """Return a row for each rule."""
+        rules = self.summary.rules
+        names = [one.name for one in rules]
+        accuracy = [one.accuracy for one in rules]
+        columns = [Column("rule", names, names, "name")]
+        for name in ("coverage", "overlap", "conflict"):
+            cells = [_figure(getattr(one, name)) for one in rules]
+            columns.append(Column(name, cells, cells))
+        columns.append(
+            Column("accuracy", list(map(_figure, accuracy)), list(map(_figure, accuracy)))
+        )
+        bars = ["" if p != p else draw_bar(p) for p in accuracy]
+        columns.append(Column("", bars, kind="bar"))
+        if self.has_gold:
+            right = [_figure(one.right) for one in rules]
+            columns.append(Column("right", right, right))
+        wrong = [str(one.n_wrong) for one in rules]
+        return [*columns, Column("probably wrong", wrong, wrong)]
+
+    def remarks(self) -> list[str]:
+        """Return coverage, agreement with gold labels, and what the majority does."""
+        found = self.summary
+        remarks = [f"{found.covered:.1%} of the lines have a vote"]
+        if found.gold:
+            remarks.append(
+                f"right by --gold, of the lines with votes: {found.gold['model']:.3f}; "
+                f"the majority: {found.gold['majority']:.3f}"
+            )
+        if found.advice:
+            remarks.append(found.advice)
+        pairs = zip(self.labels, self.weights, strict=True)
+        return [*remarks, "labels: " + ", ".join(f"{flatten(name)} {p:.3g}" for name, p in pairs)]
+
+    def facts(self) -> dict[str, Any]:
+        """Return what is known of rules and labels."""
+        found = self.summary
+        rules = [
+            {
+                "rule": one.name,
+                "coverage": one.coverage,
+                "overlap": one.overlap,
+                "conflict": one.conflict,
+                "accuracy": None if one.accuracy != one.accuracy else one.accuracy,
+                **({} if one.right != one.right else {"right": one.right}),
+                "probably_wrong": one.n_wrong,
+                "doubtful": [
+                    {
+                        "line": item + 1,
+                        "vote": sorted(vote) if isinstance(vote, frozenset) else vote,
+                        "likely": likely,
+                        "wrong": p,
+                    }
+                    for item, vote, likely, p in one.doubtful
+                ],
+            }
+            for one in found.rules
+        ]
+        return {
+            **({"gold": dict(found.gold)} if found.gold else {}),
+            "covered": found.covered,
+            "expected": {"model": found.model, "majority": found.majority},
+            "labels": dict(zip(self.labels, self.weights, strict=True)),
+            "rules": rules,
+        }
+
+
+def rules_page(found: RulesTable) -> str:
+    """Make a self-contained HTML page."""
+    return render_page(
+        "annotators/rules.html",
+        found.title,
+        found.text,
+        found=found,
+        remarks=found.remarks(),
+        outcome=describe_outcome(found.outcome),
+    )
+
+
+def _figure(value: float) -> str:
+    return "" if value != value else f"{value:.3f}"

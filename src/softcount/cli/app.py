@@ -59,6 +59,18 @@ COMMANDS = {
         ("Annotators",),
         compiles=3,
     ),
+    "rules": Entry(
+        "softcount.annotators.command:LabelByRules",
+        "Label lines by rules that vote for labels, and are mostly silent (distant supervision).",
+        ("Annotators",),
+        compiles=3,
+    ),
+    "bags": Entry(
+        "softcount.instances.command:LabelBags",
+        "Learn from labels of bags which of their lines are positive (multiple-instance learning).",
+        ("MultipleInstance",),
+        compiles=4,
+    ),
     "bootstrap": Entry(
         "softcount.labels.command:Bootstrap",
         "Label lines from a few seed rules (which word marks which label), by bootstrapping.",

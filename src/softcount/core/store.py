@@ -51,6 +51,7 @@ LOADERS = {
         "grammar": ("PCFG",),
         "hmm": ("HMM",),
         "hmm.estimators": ("GaussianHMM",),
+        "instances": ("MultipleInstance",),
         "labels.propagation": ("LabelPropagation",),
         "mixture": (
             *("DirichletProcessGaussianMixture", "DirichletProcessMixture", "GaussianMixture"),

@@ -10,9 +10,16 @@ import numpy as np
 
 from softcount.core.contract import SklearnContract
 from softcount.core.errors import DataError
-from softcount.core.types import Array, IntArray
+from softcount.core.types import Array, FloatArray, IntArray
 from softcount.core.warnings import held_out, is_later_fold
-from softcount.mixture.data import separate_unknown
+from softcount.mixture.data import Labels, separate_unknown
+from softcount.mixture.suspects import (
+    Suspect,
+    find_judged,
+    hide_in_parts,
+    list_suspects,
+    read_given,
+)
 
 LABELLED_SCORERS = ("LabelledScorer", "_PassthroughScorer")
 """Scorers that leave out unlabelled items: ours, and scikit-learn's that calls `score`."""
@@ -56,7 +63,10 @@ def find_labelled(y: Any) -> tuple[Array, IntArray | None]:
 
 
 class ScoresLabelled(SklearnContract):
-    """Base of classifiers whose `score` is the accuracy on labelled items only."""
+    """Base of classifiers that learn from items of which only some have a label.
+
+    Their `score` is the accuracy on labelled items, and `suspects` lists labels that may be wrong.
+    """
 
     _mixins: ClassVar[tuple[str, ...]] = ("ClassifierMixin",)
 
@@ -96,3 +106,42 @@ class ScoresLabelled(SklearnContract):
         # None is an abstention, and counts as wrong
         pairs = zip(predicted.tolist(), labels.tolist(), strict=True)
         return float(np.average([answer == label for answer, label in pairs], weights=weights))
+
+    def suspects(
+        self, X: Any, y: Any, *, cv: int = 10, random_state: int = 0, **more: Any
+    ) -> list[Suspect]:
+        """List the given labels, those that are probably wrong first.
+
+        A label is judged by a model that does not know it: labels are hidden in ``cv`` parts, whose
+        items stay as unlabelled ones, and a clone is fitted for each part. The model itself need
+        not be fitted, and is not changed. The only label of a class cannot be judged, and is left
+        out.
+
+        ``X, y``          as for `fit`
+        ``cv``            number of parts
+        ``random_state``  seed of the parts
+        ``more``          further data of `fit`, such as ``sample_domain``
+        """
+        n = len(y)
+        labels = read_given(y, n)
+        judged = find_judged(labels)
+        posteriors = self._judge_labels(X, labels, judged, cv, random_state, more)
+        return list_suspects(labels, judged, posteriors)
+
+    def _judge_labels(
+        self, X: Any, labels: Labels, judged: Any, cv: int, seed: int, more: Any
+    ) -> FloatArray:
+        """Return the posterior of each class without an item's own label, (items, classes)."""
+        from sklearn.base import clone
+
+        asked = self._describe_asked(labels, more)
+
+        def learn(shown: list[Any], hidden: IntArray) -> tuple[Array, FloatArray]:
+            model = clone(self).fit(X, shown, **{**more, **asked})
+            return model.classes_, model.predict_proba(X, **asked)[hidden]
+
+        return hide_in_parts(labels, judged, cv, seed, learn)
+
+    def _describe_asked(self, labels: Labels, more: Any) -> dict[str, Any]:
+        """Return what the model must be told of the items that it is asked about."""
+        return {}

@@ -16,15 +16,17 @@ from softcount.core.errors import DataError, LearnerError
 from softcount.core.estimator import FitOptions, all_or_nothing
 from softcount.core.folder import resumable
 from softcount.core.store import numbers
-from softcount.core.types import Array, FloatArray, IntArray, Params
+from softcount.core.types import Array, BoolArray, FloatArray, IntArray, Params
 from softcount.core.warnings import is_later_fold
 from softcount.engines.blocks import tree_sum
-from softcount.mixture.core import MixtureCore
-from softcount.mixture.data import UNKNOWN, Labels, MixtureCorpus, read_labels
+from softcount.kernels import posterior
+from softcount.mixture.core import FLOOR, MixtureCore
+from softcount.mixture.data import UNKNOWN, ClassConstraints, Labels, MixtureCorpus, read_labels
 from softcount.mixture.documents import BagsOnDisk, WordMixture
 from softcount.mixture.labelled_scores import ScoresLabelled, warn_of_unlabelled_fold
 from softcount.mixture.parameters import NaiveBayesCVParameters, NaiveBayesParameters
 from softcount.mixture.starts import Start
+from softcount.mixture.suspects import Suspect
 from softcount.text.bags import Bags
 
 SHRINKAGE = 4.0
@@ -289,6 +291,51 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
         classes: Array = self.classes_[np.concatenate(best)]
         return classes
 
+    def suspects(
+        self, X: Any, y: Any, *, cv: int | None = None, random_state: int = 0, **more: Any
+    ) -> list[Suspect]:
+        """List the given labels, those that are probably wrong first.
+
+        Each label is judged by parameters without its document: its counts are taken from those of
+        the fitted model, which is exact if all documents have a label. Otherwise the posteriors of
+        documents without a label stay as they are. With ``cv``, labels are hidden in that many
+        parts instead, and a model is fitted for each. The model itself is not changed.
+
+        >>> texts = ["good fine", "bad awful", "good great", "awful bad", "fine good"]
+        >>> worst = NaiveBayes().suspects(texts, ["+", "-", "+", "-", "-"])[0]
+        >>> worst.item, worst.given, worst.likely
+        (4, '-', '+')
+        """
+        return super().suspects(X, y, cv=cv or 0, random_state=random_state, **more)
+
+    def _judge_labels(
+        self, X: Any, labels: Labels, judged: BoolArray, cv: int, seed: int, more: Any
+    ) -> FloatArray:
+        if cv:
+            return super()._judge_labels(X, labels, judged, cv, seed, more)
+        model = type(self)(**self.get_params(deep=False))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CollapseWarning)
+            core, corpus = model._learn_for_suspects(X, labels, more)
+        return leave_one_out(
+            core, model.raw_params_, corpus, labels, judged, model._maximises, self.bernoulli
+        )
+
+    def _learn_for_suspects(
+        self, X: Any, labels: Labels, more: Any
+    ) -> tuple[MixtureCore, MixtureCorpus]:
+        """Fit to documents and their labels; return the core and the corpus."""
+        known = [
+            None if k == UNKNOWN else labels.classes[k].item() for k in labels.numbers.tolist()
+        ]
+        self.fit(X, known, **more)
+        core, corpus = self._bind(X, known, **more)
+        if not isinstance(corpus.x, Bags):
+            raise DataError(
+                "documents on disk cannot be left out one by one", "give cv, such as cv=10"
+            )
+        return core, corpus
+
     def class_words(self) -> tuple[FloatArray, FloatArray]:
         """Return p(class) and p(word | class), marginalised over the components of a class."""
         weights = self.weights_.reshape(len(self.classes_), -1)
@@ -312,6 +359,72 @@ class NaiveBayes(NaiveBayesParameters, ScoresLabelled, WordMixture):
         self.classes_ = read_classes(stored.meta["classes"], stored.meta["kind_of_classes"])
         self._check_settings()
         return super().recall(stored, given)
+
+
+def leave_one_out(
+    core: MixtureCore,
+    params: Params,
+    corpus: MixtureCorpus,
+    labels: Labels,
+    judged: BoolArray,
+    maximises: bool,
+    bernoulli: bool,
+) -> FloatArray:
+    """Return the posterior of each class for every labelled document, by parameters without it,
+    (documents, classes); NaN for documents that are not judged.
+
+    With expected counts N, a document's own r, and its words x, the parameters of component k are
+    proportional to N_kw − r_k x_w + a: those of its own class change, no others.
+
+    ``judged``     whether each label can be judged, (documents,)
+    ``maximises``  whether parameters are modes, rather than means, of the posterior
+    ``bernoulli``  whether x says which words occur
+    """
+    x: Any = corpus.x
+    joint = core.joint(params, x, floor=FLOOR)
+    known = corpus.known
+    assert isinstance(known, ClassConstraints)
+    r = np.empty_like(joint)
+    posterior.soft(joint, known.lower, known.upper, 1.0, r)
+    r *= known.weights[:, None]
+    counts = {name: np.asarray(table) for name, table in core.counts(x, r).items()}
+    K = core.n_classes
+    shift = 1.0 if maximises else 0.0
+    prior: Any = {name: family.alpha - shift for name, family in core.families.items()}  # type: ignore[attr-defined]
+    class_counts = counts["weights"].reshape(-1) + prior["weights"]
+    present = counts["words"].reshape(K, -1, 2)[:, :, 1] if bernoulli else counts["words"]
+    totals = counts["weights"].reshape(-1) if bernoulli else present.sum(axis=1)
+    n_words, a = present.shape[1], prior["words"]
+    all_classes = np.full((len(x), len(labels.classes)), np.nan)
+    rows, components = x.by_document, K // len(labels.classes)
+    for d in np.flatnonzero(judged).tolist():
+        entries = slice(rows.indptr[d], rows.indptr[d + 1])
+        words, values = rows.columns[entries], rows.value[entries]
+        own = slice(labels.numbers[d] * components, (labels.numbers[d] + 1) * components)
+        share = r[d, own][:, None]
+        n = class_counts.copy()
+        n[own] -= r[d, own]
+        logs = joint[d].copy()
+        if bernoulli:
+            table = present[own].copy()
+            table[:, words] -= share
+            size = totals[own][:, None] - share
+            p = np.clip((table + a) / np.maximum(size + 2.0 * a, FLOOR), FLOOR, 1.0)
+            absent = np.log(np.maximum(1.0 - p, FLOOR))
+            logs[own] = absent.sum(axis=1) + (np.log(p) - absent)[:, words].sum(axis=1)
+        else:
+            mass = np.maximum(present[own][:, words] - share * values + a, FLOOR)
+            size = totals[own][:, None] - share * values.sum() + a * n_words
+            logs[own] = (np.log(mass) - np.log(np.maximum(size, FLOOR))) @ values
+        with np.errstate(divide="ignore"):
+            before = np.log(np.maximum(params["weights"].reshape(-1), FLOOR))
+            weights = np.log(np.maximum(n, FLOOR)) - np.log(max(n.sum(), FLOOR))
+        logs += weights - before
+        logs[own] += before[own]  # they did not have it
+        p_components = np.exp(logs - logs.max())
+        by_class = p_components.reshape(-1, components).sum(axis=1)
+        all_classes[d] = by_class / by_class.sum()
+    return all_classes
 
 
 KINDS = {bool: "b", int: "iu", float: "f", str: "U"}

@@ -1,0 +1,1 @@
+from softcount.instances.estimators import MultipleInstance as MultipleInstance
