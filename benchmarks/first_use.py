@@ -40,6 +40,7 @@ CASES = {
     "bootstrap": "bootstrap some.tsv --seeds seeds.tsv",
     "propagate": "propagate some.tsv",
     "cotrain": "cotrain views.tsv --views one,two --columns label,one,two",
+    "ask": "ask some.tsv",
     "adapt": "adapt --source source.tsv --target target.tsv",
     "select": "select texts.txt -k 1:2",
     "similar": "similar topics.softcount wind texts.txt",

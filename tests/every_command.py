@@ -110,6 +110,7 @@ def every_call(folder: Path, odd: str = "", name: str = "") -> dict[str, Call]:
         "bootstrap": ("bootstrap", some, "--seeds", seeds),
         "propagate": ("propagate", some),
         "cotrain": ("cotrain", views, "--views", "one,two", "--columns", "label,one,two"),
+        "ask": ("ask", some, "-n", "2"),
         "adapt": ("adapt", "--source", source, "--target", target, "--method", "all"),
         "select": ("select", texts, "-k", "1:3"),
         "topics": ("topics", texts, "-k", "2", "--save", kept("topics")),

@@ -20,6 +20,7 @@ FILES = {
     "dates": "1990\n1991\n1992\n1993\n",
     "train": "pets\ta cat\nfood\tan apple\n",
     "lines": "pets\ta cat\nfood\tan apple\n\tthe cat\n\tthe apple\n",
+    "answered": "3\tpets\tthe cat\n4\t\tthe apple\n",
     "classes": "pets\nfood\npets\nfood\n",
     "rules": "pets\tcat\nfood\tapple\n",
     "edges": "0\t2\n1\t3\n",
@@ -109,6 +110,7 @@ CALLS = [
         ("--html",),
         {"--gold": "classes"},
     ),
+    Call("ask {}", ("lines",), ("--output",), {"--answers": "answered", "--stop-words": "words"}),
     Call("adapt --source {} --target {} --method source-only", ("books", "kitchen"), ("--html",)),
     Call("select {} -k 1,2", ("docs",), ("--html",), {"--stop-words": "words"}, QUICK),
     Call(

@@ -54,6 +54,7 @@ READ = {
     "bootstrap": {"file", "seeds", "stop_words", "gold"},
     "propagate": {"file", "graph", "gold", "load"},
     "cotrain": {"file", "stop_words", "gold"},
+    "ask": {"file", "stop_words", "answers"},
     "adapt": {"source", "target", "target_labelled", "stop_words", "gold"},
     "select": {"file", "stop_words"},
     "topics": {"texts", "stop_words", "seed_words", "labels", "frozen_topics", "dates", "load"},

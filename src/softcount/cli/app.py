@@ -84,6 +84,11 @@ COMMANDS = {
         "softcount.labels.command:Cotrain",
         "Label lines from a few labelled ones by co-training: two or more views teach each other.",
     ),
+    "ask": Entry(
+        "softcount.labels.command:Ask",
+        "Choose the lines to label next: those whose labels a classifier would learn most from.",
+        compiles=3,
+    ),
     "adapt": Entry(
         "softcount.adapt.command:Adapt",
         "Label the lines of one domain with a classifier learned in another, such as reviews of "

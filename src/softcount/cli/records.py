@@ -10,9 +10,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from softcount.cli.reading import UNKNOWN, read_lines
+from softcount.core.drafts import write_whole
 from softcount.core.errors import DataError, brief
 
 LABEL, CONFIDENCE = "label", "confidence"
@@ -189,3 +191,17 @@ def read_label(value: Any, place: str) -> str | None:
         )
     text = value.strip() if isinstance(value, str) else json.dumps(value)
     return None if text in UNKNOWN else text
+
+
+def write_records(path: Path, records: Records) -> None:
+    """Write the lines to a file, each as it was read, with its label filled in."""
+    lines = []
+    for number, fields in enumerate(records.fields):
+        if number in records.blank:
+            lines.append("")
+        elif records.is_json:
+            lines.append(json.dumps(fields, ensure_ascii=False))
+        else:
+            lines.append("\t".join(fields.values()))
+    text = "".join(f"{line}\n" for line in lines)
+    write_whole(path, text.encode("utf-8", "surrogatepass"))

@@ -44,6 +44,7 @@ REHEARSALS = {
     "bootstrap": "bootstrap some.tsv --seeds seeds.tsv",
     "propagate": "propagate some.tsv",
     "cotrain": "cotrain views.tsv --views one,two --columns label,one,two",
+    "ask": "ask some.tsv",
     "adapt": "adapt --source source.tsv --target target.tsv --method all",
     "select": "select texts.txt -k 1:2",
     "topics": """

@@ -1,4 +1,6 @@
 from softcount.instances.estimators import MultipleInstance as MultipleInstance
+from softcount.labels.asking import Questions as Questions
+from softcount.labels.asking import ask as ask
 from softcount.labels.cotraining import CoTraining as CoTraining
 from softcount.labels.propagation import LabelPropagation as LabelPropagation
 from softcount.labels.report import labelling_report as labelling_report

@@ -1,18 +1,21 @@
-"""``softcount propagate``, ``cotrain`` and ``bootstrap``: label lines from a few labelled ones."""
+"""``softcount propagate``, ``cotrain``, ``bootstrap``, ``ask``: labels from few labelled lines."""
 
 from __future__ import annotations
 
+import json
 import math
 import re
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import typer
 
 from softcount.cli.answers import list_lines, name_file
-from softcount.cli.frame import Action, FitProgress, LearningCommand, if_given
+from softcount.cli.frame import Action, Command, FitProgress, LearningCommand, if_given, try_all
 from softcount.cli.options import (
     Argument,
     GoldFile,
@@ -26,7 +29,18 @@ from softcount.cli.options import (
     WordOptions,
 )
 from softcount.cli.reading import WordFilter, make_counter, read_gold, read_lines, read_stop_words
-from softcount.cli.records import LABEL, Records, column_names, print_records, read_records
+from softcount.cli.records import (
+    LABEL,
+    Records,
+    column_names,
+    print_records,
+    read_label,
+    read_object,
+    read_records,
+    split_columns,
+    write_records,
+)
+from softcount.cli.status import StatusLine
 from softcount.cli.targets import PLAIN, WRITTEN
 from softcount.core.errors import DataError, brief
 from softcount.labels.parameters import (
@@ -34,9 +48,10 @@ from softcount.labels.parameters import (
     PropagationParameters,
     YarowskyParameters,
 )
+from softcount.mixture.parameters import NaiveBayesParameters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from softcount.core.store import Stored
     from softcount.core.types import FloatArray
@@ -616,3 +631,145 @@ class Bootstrap(LabelCommand):
                 seen = f"{rule.count:,} of {rule.total:,}" if rule.total else "given"
                 strongest.append((f"{rule.feature} ({seen})", rule.label, rule.strength))
         return strongest
+
+
+class Ask(WordOptions, Command):
+    """Choose the lines to label next: those whose labels a classifier would learn most from.
+
+    Learns Naive Bayes from the labelled and unlabelled lines of FILE (the weight of the latter is
+    chosen by cross-validation), and prints the unlabelled lines that it is least sure of: line
+    number, an empty label to fill in, and the text, separated by tabs. Fill the labels in and give
+    the lines back with --answers; --output writes all of FILE with the labels known by then.
+
+    \b
+    softcount ask posts.tsv -n 20 > questions.tsv
+    softcount ask posts.tsv --answers questions.tsv --output labelled.tsv > more.tsv
+    """
+
+    declared = NaiveBayesParameters
+    takes: ClassVar = {"smoothing": (), "length": ()}
+
+    file: Annotated[
+        str,
+        Argument(
+            "One item per line: label, tab, text; or JSON objects with the keys label and text. "
+            "An empty label, or -1, means unknown. May be .gz; - is stdin."
+        ),
+    ]
+    columns: Annotated[
+        str,
+        Input("Names of the columns, in order.", metavar="NAMES", file=PLAIN),
+    ] = "label,text"
+    answers: Annotated[
+        str | None, Input("Lines printed by this command before, with labels filled in.")
+    ] = None
+    n: Annotated[int, Model("Number of lines to ask for.", "-n", least=1)] = 20
+    by: Annotated[
+        str,
+        Model(
+            "margin: the two most probable labels are nearly as probable as each other. entropy of "
+            "the labels. committee, information: models drawn at random differ in their votes, or "
+            "their probabilities. random.",
+            choices=("margin", "entropy", "committee", "information", "random"),
+        ),
+    ] = "margin"
+    density: Annotated[
+        float,
+        Model("Above 0: prefer lines that resemble others; 1 is usual.", least=0.0),
+    ] = 0.0
+    seed: SeedOption = 0
+    output: Annotated[
+        Path | None,
+        Output("Write all lines of FILE here, with the labels of --answers.", file=WRITTEN),
+    ] = None
+
+    def run(self) -> None:
+        from softcount.labels.asking import ask
+        from softcount.mixture import NaiveBayesCV
+
+        records = read_records(self.file, column_names(self.columns))
+        if self.answers is not None:
+            records = take_answers(records, self.answers)
+        records.check_labels()
+        rows = [number for number in range(len(records)) if number not in records.blank]
+        every_text = records.texts(TEXT)
+        texts, labels = [every_text[row] for row in rows], [records.labels[row] for row in rows]
+        with StatusLine() as status:
+            status.show("learning …")
+            model = NaiveBayesCV(
+                vectorizer=self.make_vectorizer(texts), random_state=self.seed, **self.settings()
+            ).fit(texts, labels)
+            status.show("choosing …")
+            questions = ask(
+                model,
+                texts,
+                labels,
+                n=self.n,
+                by=self.by,  # type: ignore[arg-type]  # one of the choices
+                density=self.density,
+                random_state=self.seed,
+            )
+        n_labelled = sum(label is not None for label in labels)
+        typer.echo(
+            f"softcount: {n_labelled:,} of {len(rows):,} lines have a label; "
+            f"{len(questions)} to label next, by {self.by}",
+            err=True,
+        )
+        try_all(
+            lambda: print_questions(records, [rows[number] for number in questions]),
+            if_given(self.output, lambda path: write_records(path, records)),
+        )
+
+
+def print_questions(records: Records, numbers: Iterable[int]) -> None:
+    """Print lines with their numbers, from 1, and an empty label."""
+    for number in numbers:
+        fields = records.fields[number]
+        if records.is_json:
+            question = {"line": number + 1, LABEL: None, **_without_label(fields)}
+            sys.stdout.write(json.dumps(question, ensure_ascii=False) + "\n")
+        else:
+            cells = [str(number + 1), "", *_without_label(fields).values()]
+            sys.stdout.write("\t".join(cells) + "\n")
+    sys.stdout.flush()
+
+
+def _without_label(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name != LABEL}
+
+
+def take_answers(records: Records, path: str) -> Records:
+    """Return the records with the labels that were filled in; each must belong to its line."""
+    fields, labels = list(records.fields), list(records.labels)
+    for n, line in read_lines(path):
+        place = f"{path}:{n}"
+        if records.is_json:
+            given = read_object(line, place)
+        else:
+            others = [name for name in max(fields, key=len) if name != LABEL]
+            given = split_columns(line, ["line", LABEL, *others], place)
+        label = None if given is None else read_label(given.get(LABEL), place)
+        if given is None or label is None:
+            continue
+        at = str(given.get("line", ""))
+        number = int(at) - 1 if at.isdecimal() else -1
+        if not 0 <= number < len(records) or number in records.blank:
+            raise DataError(
+                f"{place}: {brief(at)} is not the number of a line of {records.path}",
+                "give the lines back as they were printed, with labels filled in",
+            )
+        asked = {name: value for name, value in given.items() if name not in ("line", LABEL)}
+        if asked != _without_label(fields[number]):
+            raise DataError(
+                f"{place}: line {number + 1} of {records.path} has another text",
+                "give the lines back with the file that they were printed from",
+            )
+        if labels[number] not in (None, label):
+            raise DataError(
+                f"{place}: line {number + 1} of {records.path} has the label "
+                f"{brief(labels[number])} already, not {brief(label)}",
+                "change the label in one of the two files",
+            )
+        labels[number] = label
+        fields[number] = {**fields[number], LABEL: given[LABEL]}
+    return replace(records, fields=fields, labels=labels)
