@@ -26,7 +26,7 @@ from softcount.core.drafts import open_whole_folder
 from softcount.core.errors import DataError, StoreError
 from softcount.text import disk
 from softcount.text.corpora import build_corpus, in_parts, open_corpus
-from softcount.text.disk import Column, CorpusFolder, DiskArray, new_corpus
+from softcount.text.disk import CorpusFolder, DiskArray, StoredColumn, new_corpus
 from softcount.text.sequences import sequences
 
 quick = settings(
@@ -48,7 +48,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def write(folder: Path, values: np.ndarray[Any, Any], pieces: list[int]) -> DiskArray:
     """A column, in a file for each piece: of that many rows."""
     shutil.rmtree(folder, ignore_errors=True)
-    column = Column(values.dtype.newbyteorder("<").str.replace("<u1", "|u1"), values.shape[1:])
+    column = StoredColumn(
+        values.dtype.newbyteorder("<").str.replace("<u1", "|u1"), values.shape[1:]
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(disk, "SHARD_BYTES", 0)
         with new_corpus(folder, "numbers", {"x": column}) as writer:
@@ -541,7 +543,7 @@ def test_lengths_that_do_not_fit(folder: Path, lengths: list[int]) -> None:
 def test_lengths_that_overflow(tmp_path: Path) -> None:
     folder = tmp_path / "x"
     half = 2**62
-    columns = {"tokens": Column("<i4"), "lengths": Column("<i8")}
+    columns = {"tokens": StoredColumn("<i4"), "lengths": StoredColumn("<i8")}
     with new_corpus(folder, "sentences", columns) as writer:
         lengths = np.array([half, half, half, half, 2])
         writer.append(5, tokens=np.zeros(2, np.int32), lengths=lengths)

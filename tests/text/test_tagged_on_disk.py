@@ -17,7 +17,7 @@ from softcount.core.records import pack, unpack
 from softcount.text import disk
 from softcount.text import tagged as module
 from softcount.text.corpora import build_corpus, in_parts, open_corpus
-from softcount.text.disk import Column, CorpusFolder, DiskArray, new_corpus
+from softcount.text.disk import CorpusFolder, DiskArray, StoredColumn, new_corpus
 from softcount.text.tagged import Tagged, build_tagged, open_tagged, tagged
 
 STRINGS = ["the/DT dog/NN barks", "", "A/DT can/NN", "1/2/CD can/MD of tea_NN", "the can/NN can/NN"]
@@ -150,7 +150,7 @@ def test_nothing_at_all(tmp_path: Path) -> None:
     ("tags", "said"), [([0, 1, 0], "tags"), ([0, 2], "out of range"), ([0, -2], "out of range")]
 )
 def test_damage(tags: list[int], said: str, tmp_path: Path) -> None:
-    columns = {name: Column("<i4") for name in ("tokens", "tags", "lengths")}
+    columns = {name: StoredColumn("<i4") for name in ("tokens", "tags", "lengths")}
     with new_corpus(tmp_path / "corpus", "tagged", columns) as writer:
         arrays = {"tokens": np.array([0, 1]), "tags": np.array(tags), "lengths": np.array([2])}
         writer.append(1, **arrays)

@@ -34,9 +34,11 @@ from softcount.kernels.vectors import (
     padded_width,
 )
 
-NEAR, TOGETHER = 64, 1024
-"""Rows of a block that stays in the cache; and rows whose counts are summed in the precision of the
-matrices, before they are added to those of double precision."""
+NEAR, TOGETHER = 32, 1024
+"""Rows of a block that stays in the cache (with 40 states 32 of α, 32 of Y and the table of
+transitions take 33 KB; with 64 they are too large for a first-level cache of 48 KB); and rows whose
+counts are summed in the precision of the matrices, before they are added to those of double
+precision. The bits depend on the second alone."""
 
 
 class Packs(NamedTuple):
