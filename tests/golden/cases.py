@@ -125,6 +125,26 @@ _by_every(
     without=("collapsed_gibbs",),
 )
 
+GROUP = [sorted({annotator for _, annotator, _ in VOTES})[:3]]
+add("annotators_silent_tied", lambda: sc.Annotators(tying="one-coin", silence=True), VOTES)
+add("annotators_copying", lambda: sc.Annotators(tying="mace", groups=GROUP), VOTES)
+add(
+    "annotators_with_words",
+    lambda: sc.Annotators(length=5, class_balance="uniform"),
+    VOTES,
+    texts={item: NOTES[k % len(NOTES)] for k, item in enumerate({v[0]: 0 for v in VOTES})},
+)
+BAGS = [k // 4 for k in range(len(NOTES))]
+SIDES_OF_BAGS = {bag: ("no", "yes", None)[bag % 3] for bag in BAGS}
+for noisy in (False, True):
+    add(
+        f"bags_noisy_{noisy}".lower(),
+        lambda noisy=noisy: sc.labels.MultipleInstance(noisy=noisy),
+        NOTES,
+        SIDES_OF_BAGS,
+        BAGS,
+    )
+
 # mixtures
 add("mixture_usual", lambda: sc.MultinomialMixture(3), NOTES)
 add("mixture_bernoulli", lambda: sc.MultinomialMixture(3, bernoulli=True), NOTES)
@@ -313,6 +333,8 @@ def _tables(model: Any) -> dict[str, Any]:
 def _proba(model: Any) -> Any:
     if isinstance(model, sc.Annotators):
         return model.predict_proba(VOTES)
+    if isinstance(model, sc.labels.MultipleInstance):
+        return model.predict_proba(NOTES, BAGS)
     try:
         return model.predict_proba(NOTES)
     except TypeError:

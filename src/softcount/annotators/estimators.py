@@ -43,6 +43,8 @@ from softcount.text.documents import DocumentReader, find_characteristic_words
 
 KEPT_SIZES = 10_000
 """Number of items whose numbers of votes are kept, for generating data."""
+NO_VOTE = -2
+"""The number of a set of all labels, which says nothing."""
 NAMEABLE = (str, int, float, bool)
 """Types of annotators' names that a model file can hold."""
 
@@ -121,7 +123,7 @@ class Annotators(AnnotatorsParameters, Mixture):
     Votes are triples (item, annotator, label), a tuple of three columns, a data frame with columns
     item, annotator and label, a mapping {item: {annotator: label}}, or an array items × annotators.
     A label of −1, None or NaN is no vote. An annotator may vote several times on an item. A set of
-    labels is a vote for one of them. With ``texts``, the words of an item depend on its true label
+    labels is a vote for one of them; a set of all labels is no vote. With ``texts``, the words of an item depend on its true label
     as in Naive Bayes: a classifier of texts is learned together with the annotators.
 
     Attributes after ``fit``: ``items_`` and ``annotators_`` in order of first appearance,
@@ -257,8 +259,8 @@ class Annotators(AnnotatorsParameters, Mixture):
             [self._number_label(label, sets) for label in votes.labels], dtype=np.int64
         )
         annotator, label = annotators[votes.by_annotator], labels[votes.of_label]
-        known = (annotator != UNKNOWN) & (label != UNKNOWN)
-        if not known.all():
+        known = (annotator != UNKNOWN) & (label >= 0)
+        if (annotator == UNKNOWN).any() or (label == UNKNOWN).any():
             unknown = [
                 f"{len(names):,} {kind}{'s' * (len(names) > 1)} ({brief(names[0])}"
                 f"{', …' * (len(names) > 1)})"
@@ -300,8 +302,10 @@ class Annotators(AnnotatorsParameters, Mixture):
         if not isinstance(label, frozenset):
             return names.get(label, UNKNOWN)
         members = tuple(sorted(names[each] for each in label if each in names))
-        if len(members) < len(label) or len(members) == K:  # a vote for any label says nothing
+        if len(members) < len(label):
             return UNKNOWN
+        if len(members) == K:
+            return NO_VOTE
         return K + int(self.silence) + sets.setdefault(members, len(sets))
 
     def _label_numbers(self) -> dict[Any, int]:
