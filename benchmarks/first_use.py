@@ -6,7 +6,8 @@
 Builds what users install (`make wheel`), and installs it into an empty environment, with what it
 depends on. Every command then runs twice on a terminal of its own, with an empty cache: CPU and
 wall seconds, the longest time that the terminal was silent, and the kernels that were compiled.
-Aims: 4 CPU seconds at first (2 for story, cluster and topics), and never a second of silence.
+Aims: 4 CPU seconds at first (2 for story, cluster and topics), 1.2 the second time, and never a
+second of silence.
 
 With ``--checks``: answers are right where nothing can be written, after an upgrade, with another
 numba, and on other processors.
@@ -184,7 +185,8 @@ def answer(
     if one.code:
         raise SystemExit(f"{name}: softcount {call} failed:\n{one.said}")
     lines = one.said.replace("\r\n", "\n").split("\n")
-    one.said = "\n".join(line.split("\x1b[K")[-1] for line in lines)
+    kept = [line.split("\x1b[K")[-1] for line in lines]
+    one.said = "\n".join(line for line in kept if not line.startswith("softcount "))  # has seconds
     return one
 
 
@@ -319,8 +321,10 @@ def main() -> None:
         first, aim = runs["first"], 2.0 if name in quick else 4.0
         if first.cpu > aim:
             print(f"{name}: {first.cpu:.1f} CPU s, {aim:.0f} wanted", file=sys.stderr)
-        if first.silence > 1.0:
-            print(f"{name}: silent for {first.silence:.1f} s", file=sys.stderr)
+        if runs["second"].cpu > 1.2:
+            print(f"{name}: {runs['second'].cpu:.2f} CPU s warm, 1.2 wanted", file=sys.stderr)
+        if (silence := max(run.silence for run in runs.values())) > 1.0:
+            print(f"{name}: silent for {silence:.1f} s", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -59,6 +59,14 @@ def lines(result: Result) -> list[str]:
     return result.stdout.removesuffix("\n").split("\n")
 
 
+def reported(result: Result) -> str:
+    """What a command that succeeds says on stderr before the line at the end."""
+    *said, last = result.stderr.splitlines(keepends=True)
+    assert last.startswith("softcount ")
+    assert " s" in last
+    return "".join(said)
+
+
 def shares_of(*args: str | Path, stdin: str | bytes | None = None) -> np.ndarray:
     """What ``topics --proba`` prints."""
     said = lines(done("topics", *args, "--proba", stdin=stdin))

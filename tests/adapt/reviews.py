@@ -70,7 +70,7 @@ def table(result: Result, head: str = "method") -> dict[str, dict[str, str]]:
     start = next(k for k, row in enumerate(rows) if row[0] == head)
     found = {}
     for row in rows[start + 1 :]:
-        if row == [""]:
+        if len(row) < 2:
             break
         found[row[0]] = dict(zip(rows[start], row, strict=True))
     return found

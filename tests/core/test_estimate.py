@@ -188,14 +188,14 @@ def test_the_progress_line_begins_with_it(
     sc.MultinomialMixture(2).fit(COUNTS, on_step=progress)
     progress.end()
     said = capsys.readouterr().err
-    assert 0 <= said.index("operations a step") < said.index("step    0")
+    assert 0 <= said.index("operations a step") < said.index("0/100")
 
 
 def test_verbose_alignment_says_it(tmp_path: Path) -> None:
     file = tmp_path / "pairs"
     file.write_text("das haus ||| the house\ndas buch ||| the book\n")
     result = run("align", "-i", file, "--verbose")
-    assert result.stderr.startswith("# about ")
+    assert "\n# about " in result.stderr
 
 
 # what the machine has

@@ -11,7 +11,7 @@ from softcount import PCFG
 from softcount.grammar.metrics import bracket_scores
 from softcount.text.treebank import read_trees, remove_functions, remove_traces
 from softcount.text.trees import tree
-from tests.commands import done, lines, refused
+from tests.commands import done, lines, refused, reported
 from tests.grammar.banks import BANK, RULES, SENTENCES, TREES
 
 AMBIGUOUS = "she sees a dog with a cat"
@@ -143,7 +143,7 @@ def test_no_more_than_some_symbols_are_told_of(
 ) -> None:
     monkeypatch.setattr("softcount.grammar.command.MOST_SYMBOLS", 3)
     args = ("grammar", "--treebank", files / "bank.mrg", "--save", files / "kept")
-    told = done(*args).stderr.splitlines()
+    told = reported(done(*args)).splitlines()
     assert "# 3 of 9 symbols; --summary has all" in told
     assert sum(not line.startswith("#") for line in told) == 1 + 3
     assert len(lines(done(*args, "--summary"))) - 2 == 9

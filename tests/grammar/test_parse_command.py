@@ -18,7 +18,7 @@ from softcount.grammar.metrics import bracket_scores
 from softcount.hmm import HMM
 from softcount.text.treebank import read_trees, remove_functions, remove_traces
 from softcount.text.trees import tree
-from tests.commands import ODD_LINES, done, lines, n_lines, refused, run
+from tests.commands import ODD_LINES, done, lines, n_lines, refused, reported, run
 from tests.core.damage import array, meta, settings, without
 from tests.grammar.banks import BANK, RULES, SENTENCES, TEXT
 
@@ -62,7 +62,7 @@ def test_a_line_for_each_line(kept: Path, model: PCFG, tmp_path: Path) -> None:
 def test_standard_input_and_packed_files(kept: Path, tmp_path: Path) -> None:
     (tmp_path / "new.gz").write_bytes(gzip.compress(TEXT.encode()))
     plain = done("parse", kept, stdin=TEXT)
-    assert plain.stderr == ""  # nothing to say
+    assert reported(plain) == ""  # nothing to say
     assert done("parse", kept, "-", stdin=TEXT).stdout == plain.stdout
     assert done("parse", kept, tmp_path / "new.gz").stdout == plain.stdout
 
@@ -94,7 +94,7 @@ def test_batches_change_nothing(kept: Path, monkeypatch: pytest.MonkeyPatch, siz
     monkeypatch.setattr("softcount.text.lines.PIECE", 32)
     found = done("parse", kept, stdin="\n".join(MORE))
     assert found.stdout == whole.stdout
-    assert found.stderr == whole.stderr
+    assert reported(found) == reported(whole)
 
 
 def test_lines_come_at_once(kept: Path) -> None:

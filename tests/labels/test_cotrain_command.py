@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import done, file_of, lines, refused, run
+from tests.commands import done, file_of, lines, refused, reported, run
 
 POSTS = [
     ("auto", "car for sale", "two doors"),
@@ -74,7 +74,7 @@ def test_raw_objects_have_newlines_of_their_own(tmp_path: Path) -> None:
 def test_rounds_go_to_stderr_with_what_each_view_gave(tmp_path: Path) -> None:
     gold = file_of(tmp_path / "gold.txt", GOLD)
     result = done("cotrain", objects(tmp_path), "--views", "subject,body", "--gold", gold)
-    said = result.stderr.splitlines()
+    said = reported(result).splitlines()
     assert any(line.startswith("# converged") for line in said)
     assert any(line.startswith("# accuracy 1.000 on 3 lines") for line in said)
     gave = [int(line.split()[3]) for line in said if line.startswith(("# by subject", "# by body"))]

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.commands import done, file_of, lines, refused, run
+from tests.commands import done, file_of, lines, refused, reported, run
 
 ROWS = "+\tgood fine\n-\tbad awful\n\tfine great\n-1\tawful dreadful\n\t\n\n\tgreat film\n"
 
@@ -129,7 +129,7 @@ def test_a_loaded_model_speaks_of_lines_that_it_labels(some, tmp_path):
     assert "no label reaches 1 line (4)" in result.stderr
     assert "0.6667 of 3 lines" in result.stderr
     labelled = file_of(tmp_path / "all", "+\tstrange\n-\t\n")
-    assert done("propagate", "--load", tmp_path / "m", labelled).stderr == ""
+    assert reported(done("propagate", "--load", tmp_path / "m", labelled)) == ""
 
 
 def test_weights_that_add_up_to_infinity(some, tmp_path):

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from softcount.cli.app import app
+from tests.commands import reported
 
 TEXTS = ["a b a b", "b a b a", "c d d c", "d c c d", "e f f e", "f e e f"] * 4
 
@@ -32,7 +33,7 @@ def test_table(texts: Path) -> None:
     assert rows[0].split()[0] == "k"
     assert len(rows) == 7
     assert rows[3].startswith("→  3")
-    assert result.stderr == ""
+    assert reported(result) == ""
 
 
 def test_json(texts: Path) -> None:

@@ -17,10 +17,11 @@ from typer.testing import CliRunner, Result
 import softcount
 from softcount.cli.app import app
 from softcount.cli.demo_stories import find_tags
-from softcount.cli.frame import progress_line
 from softcount.cli.reading import read_items
 from softcount.core.errors import DataError
+from softcount.core.progress import step_line
 from softcount.core.types import State
+from tests.commands import reported
 
 ROOT = Path(__file__).parents[2]
 COINS = ROOT / "examples" / "coins.py"
@@ -82,7 +83,7 @@ def test_pipe_gets_tab_separated_tables(tosses: Path) -> None:
     for z in "AB":
         assert sum(found.get(("flip", z, side), 0.0) for side in "HT") == pytest.approx(1)
     assert sum(p for (table, *_), p in found.items() if table == "which") == pytest.approx(1)
-    assert result.stderr == ""
+    assert reported(result) == ""
 
 
 def test_json_has_tables_trace_and_verdict(tosses: Path) -> None:
@@ -322,12 +323,12 @@ def test_wrong_options_are_usage_errors(tosses: Path, args: Sequence[str]) -> No
 
 def test_progress_line() -> None:
     state = State(7, {}, -1234.5, -1200.0, 2.0, seconds=0.5, change=0.001)
-    line = progress_line(state, items=100)
+    line = step_line(state, items=100)
     assert "step    7" in line
     assert "-1,234.5000" in line
     assert "1.0e-03" in line
     assert "200 items/s" in line
-    assert "nan" not in progress_line(State(0, {}, -1.0, -1.0, 2.0, 0.5, math.nan), items=1)
+    assert "nan" not in step_line(State(0, {}, -1.0, -1.0, 2.0, 0.5, math.nan), items=1)
 
 
 def test_demo_finds_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,18 @@ import pytest
 import softcount as sc
 from softcount.core import store
 from softcount.learners.names import SHORT, LearnerName
-from tests.commands import ODD_LINES, PETS, TECH, done, lines, n_lines, refused, run, shares_of
+from tests.commands import (
+    ODD_LINES,
+    PETS,
+    TECH,
+    done,
+    lines,
+    n_lines,
+    refused,
+    reported,
+    run,
+    shares_of,
+)
 
 BOTH = ("-k", "2")
 
@@ -138,8 +149,8 @@ def test_overview_goes_to_stderr_or_with_summary_to_stdout(texts: Path) -> None:
     assert "topic\tlines\tshare\tmarks" in plain.stderr
     assert "# converged" in plain.stderr
     alone = done("topics", texts, *BOTH, "--summary")
-    assert alone.stdout == plain.stderr
-    assert alone.stderr == ""
+    assert alone.stdout == reported(plain)
+    assert reported(alone) == ""
     rows = [line.split("\t") for line in alone.stdout.splitlines() if not line.startswith("#")][1:]
     model = sc.LDA(2).fit(TECH + PETS)
     words = model._read_documents(TECH + PETS, first=False).lengths
@@ -474,7 +485,7 @@ def test_several_queries(model: Path, texts: Path) -> None:
     rows = [line.split("\t") for line in lines(result)]
     assert [row[:2] for row in rows] == [["1", "1"], ["1", "2"], ["4", "1"], ["4", "2"]]
     assert [row[3] for row in rows][::2] == ["5", "1"]
-    assert result.stderr == "softcount: query 3 has no word that the model knows\n"
+    assert reported(result) == "softcount: query 3 has no word that the model knows\n"
     with_texts = done("similar", model, "-", texts, "-n", "2", "--words", "1", stdin=stdin)
     shown = [line.split("\t") for line in lines(with_texts)]
     assert [row[:4] for row in shown] == rows
@@ -513,7 +524,7 @@ def test_queries_are_answered_as_they_come(model: Path) -> None:
 def test_a_query_that_finds_nothing(model: Path) -> None:
     result = done("similar", model, "zzz")
     assert result.stdout == ""
-    assert result.stderr == "softcount: the query has no word that the model knows\n"
+    assert reported(result) == "softcount: the query has no word that the model knows\n"
 
 
 @pytest.mark.parametrize("query", ["नमस्ते Apple 🙂", "Apple\x00", "Apple " * 100_000])

@@ -435,6 +435,7 @@ class Adapt(WordOptions, Command):
         model, warned = trials.fit(method)
         notes += [*files.describe(vectorizer), *warned]
         self._answer(files, model, method, gold, judgements, notes)
+        self.notes += [f"{len(files.target):,} lines", f"method {method}"]
 
     def _answer(
         self,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,7 +20,6 @@ from softcount.cli.frame import (
     FitProgress,
     LearningCommand,
     if_given,
-    print_with_overview,
     refuse_two_of_stdin,
     try_all,
 )
@@ -45,7 +42,6 @@ from softcount.core.parameters import describe
 
 if TYPE_CHECKING:
     from softcount.align.estimators import BidirectionalAligner, DirectionalAligner
-    from softcount.core.estimate import Estimate
     from softcount.core.store import Stored
     from softcount.core.types import FloatArray, State
     from softcount.text.bitext import Bitext
@@ -85,7 +81,6 @@ MaxIter = Annotated[
         least=1,
     ),
 ]
-Verbose = Annotated[bool, Learning("Report every training step on stderr.")]
 
 
 class AlignmentInput(NamedTuple):
@@ -253,7 +248,6 @@ class Align(LearnerOptions, LearningCommand):
             "Initialise by this many steps of IBM Model 1. [default: 5; 0 for -m diagonal]", least=0
         ),
     ] = None
-    verbose: Verbose = False
 
     # output
     symmetrize: Annotated[
@@ -375,7 +369,6 @@ class Align(LearnerOptions, LearningCommand):
     def read(self, model: AnyAligner | None) -> AlignmentInput:
         from softcount.text.links import FlatLinks, read_links
 
-        self.began = time.perf_counter()
         if model is None:
             self.prepared = self._make_aligner()  # report errors before reading a large corpus
         pairs = self.pairs.read()
@@ -482,7 +475,7 @@ class Align(LearnerOptions, LearningCommand):
         return self.pairs.is_stdin or super().reads_stdin()
 
     def make_progress(self, data: AlignmentInput) -> AlignmentProgress:
-        return AlignmentProgress(self.verbose)
+        return AlignmentProgress(0, self.verbose)
 
     def fit(self, model: AnyAligner, data: AlignmentInput, progress: FitProgress) -> None:
         pairs = data.pairs.flipped() if self.reverse else data.pairs
@@ -550,31 +543,21 @@ class Align(LearnerOptions, LearningCommand):
             with open_output(self.output) as out:
                 self._write(found.predict(), out)
 
-        if self.load is not None:
-            print_links()
-            return
-        print_with_overview(print_links, lambda: typer.echo(self._summarise(found), err=True))
+        print_links()
 
     def _write(self, parts: Iterable[tuple[FlatLinks, FloatArray]], out: BinaryIO) -> None:
         for links, values in parts:
             out.write(links.text(values if self.proba else None))
             out.flush()
 
-    def _summarise(self, found: AlignmentResult) -> str:
-        """Say in a line what was learned from, how long it took, and where the model is."""
+    def describe_data(self, data: AlignmentInput) -> list[str]:
         from softcount.text.sequences import count_noun
 
-        aligner, pairs = found.aligner, _get_aligner_pairs(found)
-        n_words = len(pairs.source.tokens) + len(pairs.target.tokens)
-        last = aligner.trace_[-1]
-        said = [count_noun(len(pairs), "pair"), count_noun(n_words, "word")]
-        said.append(count_noun(int(aligner.n_iter_), "step"))
-        if math.isfinite(last.perplexity):  # a sampler has no likelihood
-            said.append(f"perplexity {last.perplexity:,.2f}")
-        said.append(f"{time.perf_counter() - self.began:.1f} s")
-        if self.save is not None:
-            said.append(f"model in {self.save}")
-        return f"# {' · '.join(said)}"
+        n_words = len(data.pairs.source.tokens) + len(data.pairs.target.tokens)
+        return [count_noun(len(data.pairs), "pair"), count_noun(n_words, "word")]
+
+    def describe_fit(self, model: AnyAligner) -> list[str]:
+        return describe_alignment_fit(model)
 
     def page(self, found: AlignmentResult) -> str:
         """Render the HTML report, with the pairs in the direction of the aligner."""
@@ -661,27 +644,26 @@ def make_aligner_learner(options: LearnerOptions) -> Any:
     return options.make_learner(**more)
 
 
+def describe_alignment_fit(aligner: AnyAligner) -> list[str]:
+    """Describe how learning went for the line at the end."""
+    from softcount.text.sequences import count_noun
+
+    said, last = [count_noun(int(aligner.n_iter_), "step")], aligner.trace_[-1]
+    if math.isfinite(last.perplexity):  # a sampler has no likelihood
+        said.append(f"perplexity {last.perplexity:,.2f}")
+    return said
+
+
 class AlignmentProgress(FitProgress):
     """Training progress: one line rewritten in place in a terminal, or one line per step."""
 
-    def __init__(self, verbose: bool) -> None:
-        super().__init__(0)
-        self.verbose = verbose
-        self.wanted = sys.stderr.isatty() and not verbose
-
-    def begin(self, needed: Estimate) -> None:
-        if self.verbose:
-            typer.echo(f"# {needed}", err=True)
-        super().begin(needed)
-
-    def __call__(self, state: State) -> None:
-        if self.verbose:
-            typer.echo(self.line(state), err=True)
-        super().__call__(state)
+    def figures(self, state: State) -> list[str]:
+        return [f"perplexity {state.perplexity:,.3f}", f"entropy {state.entropy:.3f} bits"]
 
     def line(self, state: State) -> str:
         figures = f"perplexity {state.perplexity:,.3f}   entropy {state.entropy:.3f} bits"
-        return f"step {state.step:>3}   {figures}   {state.seconds:.2f} s"
+        most = f" of {self.pace.most}" if self.pace.most else ""
+        return f"step {state.step:>3}{most}   {figures}   {state.seconds:.2f} s"
 
 
 FORM = "write: source word, tab, target word, and optionally a tab and a weight above 0"

@@ -177,3 +177,4 @@ class GibbsAlignerParameters(DictionaryParameters):
         Doc("Where to compute; by default in threads on this machine."),
     ] = None
     random_state: Annotated[Any, Doc("The seed; equal seeds give bit-identical results.")] = 0
+    verbose: Annotated[int, Doc("1: show phases and steps of a fit on stderr.")] = 0

@@ -123,8 +123,9 @@ class Annotators(AnnotatorsParameters, Mixture):
     Votes are triples (item, annotator, label), a tuple of three columns, a data frame with columns
     item, annotator and label, a mapping {item: {annotator: label}}, or an array items × annotators.
     A label of −1, None or NaN is no vote. An annotator may vote several times on an item. A set of
-    labels is a vote for one of them; a set of all labels is no vote. With ``texts``, the words of an item depend on its true label
-    as in Naive Bayes: a classifier of texts is learned together with the annotators.
+    labels is a vote for one of them; a set of all labels is no vote. With ``texts``, the words of
+    an item depend on its true label as in Naive Bayes: a classifier of texts is learned together
+    with the annotators.
 
     Attributes after ``fit``: ``items_`` and ``annotators_`` in order of first appearance,
     ``classes_`` sorted; ``labels_`` and ``proba_`` of the items; ``weights_`` of the classes;

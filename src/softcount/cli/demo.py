@@ -42,6 +42,7 @@ class Demo(Command):
             findings.append(find())
             show_finding(findings[-1], console)
         write_page(self.html, findings_page("What softcount found", LEAD, findings))
+        self.notes += [f"{len(findings)} models", f"page in {self.html}"]
         console.print(
             f"The same page with curves and the stories themselves: {self.html}", soft_wrap=True
         )

@@ -29,6 +29,7 @@ level, because ``--help`` loads them.
 from __future__ import annotations
 
 import inspect
+import logging
 import sys
 import time
 import traceback
@@ -38,17 +39,38 @@ from contextlib import ExitStack, contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar, get_args, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Self,
+    TypeVar,
+    cast,
+    get_args,
+    get_type_hints,
+)
 
 import typer
 from typer.core import TyperCommand
 
 from softcount.cli.options import PANELS, HtmlFile, Input, Option, Output, make_option
-from softcount.cli.status import StatusLine, Terminal
+from softcount.cli.status import StatusLine, Terminal, complain, silenced
 from softcount.cli.streams import ReaderGone
 from softcount.cli.targets import WRITTEN, check_files, list_names
 from softcount.core.errors import SoftcountError, StoreError, StoryError
 from softcount.core.parameters import describe
+from softcount.core.progress import (
+    LOG,
+    STEPS,
+    Pace,
+    bar_line,
+    format_seconds,
+    heard_by,
+    list_figures,
+    phase,
+    step_line,
+)
 
 if TYPE_CHECKING:  # these import numba, scipy and safetensors, which --help does not need
     from softcount.core.estimate import Estimate
@@ -74,6 +96,13 @@ class Command:
     without: ClassVar[Sequence[str]] = ()
     """Options of inherited groups that this command does not have."""
     context: typer.Context
+    notes: list[str]
+    """What the line at the end says."""
+
+    quiet: Annotated[bool, Output("Print nothing on stderr but warnings and errors.")] = False
+    verbose: Annotated[
+        bool, Output("Print every step on stderr, what is done meanwhile, and what it took.")
+    ] = False
 
     def check(self) -> None:
         """Raise usage errors that can be found without reading any file.
@@ -94,6 +123,10 @@ class Command:
         options = list_options(type(self)).items()
         read = [name for name, (option, _) in options if option.file is None]
         return "-" in list_names([getattr(self, name) for name in read])
+
+    def describe_run(self) -> list[str] | None:
+        """Return the parts of the line that ends the command; None if there shall be none."""
+        return self.notes
 
     # helpers for commands
     def is_given(self, name: str) -> bool:
@@ -204,11 +237,15 @@ class LearningCommand(Command):
             model = self.load_model(self.load)
             if self.answer_stream(model):
                 return
-            data = self.read(model)
+            with phase("reading"):
+                data = self.read(model)
         else:
-            data = self.read(None)
+            with phase("reading"):
+                data = self.read(None)
+            self.notes += self.describe_data(data)
             model = self.make(data)
             self._learn(model, data)
+            self.notes += self.describe_fit(model)
         found = cache(lambda: self._answer(model, data))
         try_all(
             if_given(self.save, lambda path: model.save(path)),
@@ -216,6 +253,21 @@ class LearningCommand(Command):
             if_given(self.html, lambda path: write_page(path, self.page(found()))),
             *self.files(found),
         )
+        written = {"model": self.save, "page": self.html}
+        self.notes += [f"{what} in {path}" for what, path in written.items() if path is not None]
+
+    def describe_data(self, data: Any) -> list[str]:
+        """Describe the data for the line at the end."""
+        size = self.size(data)
+        return [f"{size:,} item{'s' * (size != 1)}"] if size else []
+
+    def describe_fit(self, model: Any) -> list[str]:
+        """Describe how learning went for the line at the end."""
+        fit = getattr(model, "fit_", None)
+        verdict = getattr(model, "verdict_", None)
+        step = fit.trace[-1].step if fit is not None else getattr(model, "n_iter_", 0)
+        steps = [f"{step} step{'s' * (step != 1)}"] if step else []
+        return [*steps, *([] if verdict is None else [describe_verdict(verdict)])]
 
     def load_model(self, path: Path) -> Any:
         """Load the model in a file; raise a usage error if options of learning were given."""
@@ -230,19 +282,20 @@ class LearningCommand(Command):
 
             def show_warning(*about: Any, **more: Any) -> None:
                 warning = warnings.WarningMessage(*about, **more)
-                progress.say(f"softcount: warning: {self.say_warning(warning)}")
+                progress.complain(f"softcount: warning: {self.say_warning(warning)}")
 
             # at once: learning may take hours, and a warning may be that it waits for workers
             warnings.showwarning = show_warning
-            self.fit(model, data, progress)
+            with phase("fitting"):
+                self.fit(model, data, progress)
 
     def _answer(self, model: Any, data: Any) -> Any:
-        with FitProgress(0):
+        with FitProgress(0), phase("answering"):
             return self.answer(model, data)
 
     def make_progress(self, data: Any) -> FitProgress:
         """Make the status line that shows the progress of learning."""
-        return FitProgress(self.size(data))
+        return FitProgress(self.size(data), self.verbose)
 
     def size(self, data: Any) -> int:
         """Return the number of items, for the status line."""
@@ -323,7 +376,7 @@ def make_callback(command: type[Command]) -> Callable[..., None]:
 
     def callback(context: typer.Context, **values: Any) -> None:
         instance = command()
-        instance.context = context
+        instance.context, instance.notes = context, []
         vars(instance).update(values)
         with readable_errors(instance.runs_file()):
             for group in reversed(command.__mro__):  # groups of options check their own
@@ -334,7 +387,8 @@ def make_callback(command: type[Command]) -> Callable[..., None]:
             read = [name for name, (option, _) in attributes.items() if option.file is None]
             refuse_two_of_stdin(*list_names([given[name] for name in read]))
             Terminal.is_input = instance.reads_stdin() and sys.stdin.isatty()
-            instance.run()
+            with reported(instance):
+                instance.run()
 
     annotations = {"context": typer.Context, "return": None}
     parameters = [inspect.Parameter("context", keyword, annotation=typer.Context)]
@@ -345,6 +399,95 @@ def make_callback(command: type[Command]) -> Callable[..., None]:
     callback.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     callback.__doc__ = inspect.getdoc(command)
     return callback
+
+
+@contextmanager
+def reported(command: Command) -> Iterator[None]:
+    """Say on stderr what a command does, as its options want it, and in the end what it did."""
+    with ExitStack() as listening:
+        if command.quiet:
+            listening.enter_context(silenced())
+        elif command.verbose:
+            listening.enter_context(logged())
+        listening.enter_context(heard_by(StatusLine.note))
+        began, before = time.monotonic(), _seconds_of_compiling()
+        yield
+        took, compiled = time.monotonic() - began, _seconds_of_compiling() - before
+        if (said := command.describe_run()) is not None:
+            if command.verbose:
+                LOG.debug("%s", describe_cost(compiled))
+            # compiling is not a part of what was asked for
+            parts = [*said, f"{max(took - compiled, 0.0):.1f} s"]
+            if compiled >= 0.5:
+                parts.append(f"and {format_seconds(compiled)} to prepare kernels, once")
+            say_at_the_end(command, parts)
+
+
+def _seconds_of_compiling() -> float:
+    compiling = sys.modules.get("softcount.kernels.compiling")  # if there can have been any
+    return 0.0 if compiling is None else float(compiling.progress().seconds)
+
+
+def say_at_the_end(command: Command, parts: Sequence[str]) -> None:
+    """Print the line at the end of a command."""
+    from softcount.report.text import flatten
+
+    names, context = list[str](), cast(Any, command.context)
+    while context.parent is not None:
+        names.insert(0, str(context.info_name))
+        context = context.parent
+    sys.stdout.flush()
+    typer.echo(flatten(f"softcount {' '.join(names)}: {' · '.join(parts)}"), err=True)
+
+
+def describe_verdict(verdict: Any) -> str:
+    """Describe how a fit ended in a word or two."""
+    return str(verdict.name).lower().replace("_", " ")
+
+
+def describe_cost(compiled: float) -> str:
+    """Describe what this process has taken so far."""
+    parts = [f"{time.process_time():.2f} CPU s"]
+    try:
+        import resource  # not everywhere
+
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        parts.append(f"{most / (1e6 if sys.platform == 'darwin' else 1e3):.0f} MB at most")
+    except ImportError:
+        pass
+    return ", ".join([*parts, f"{compiled:.1f} s of compiling"])
+
+
+@contextmanager
+def logged() -> Iterator[None]:
+    """Print what is logged inside the block on stderr, without steps, which `Progress` prints."""
+    if any(isinstance(known.formatter, _Since) for known in LOG.handlers):
+        yield  # already: a command that runs another
+        return
+    began, handler = time.monotonic(), logging.StreamHandler(sys.stderr)
+    handler.addFilter(lambda record: record.name != STEPS.name)
+    handler.setFormatter(_Since(began))
+    before = LOG.level
+    LOG.addHandler(handler)
+    LOG.setLevel(logging.DEBUG)
+    STEPS.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        LOG.removeHandler(handler)
+        LOG.setLevel(before)
+        STEPS.setLevel(logging.NOTSET)
+
+
+class _Since(logging.Formatter):
+    """Formats messages with the seconds since a moment."""
+
+    def __init__(self, moment: float) -> None:
+        super().__init__()
+        self.moment = moment
+
+    def format(self, record: logging.LogRecord) -> str:
+        return f"# {time.monotonic() - self.moment:6.2f} s  {record.getMessage()}"
 
 
 class GuardedCommand(TyperCommand):
@@ -411,7 +554,7 @@ def try_all(*actions: Action) -> None:
     last = [*gone, *errors.values(), *bugs][-1:]
     for message, failure in errors.items():
         if failure not in last:
-            typer.echo(f"softcount: {message}", err=True)
+            complain(f"softcount: {message}")
     if last:
         raise last[0]
 
@@ -437,12 +580,10 @@ def readable_errors(model_file: Path | None = None) -> Iterator[None]:
     def warn_once(text: str) -> None:
         if text not in shown:
             shown.add(text)
-            typer.echo(f"softcount: warning: {text}", err=True)
+            complain(f"softcount: warning: {text}")
 
     def show_warning(message: Warning | str, *_: object, **__: object) -> None:
-        if sys.stderr.isatty():  # clear the status line, if there is one
-            typer.echo("\r\x1b[K", err=True, nl=False)
-        typer.echo(f"softcount: warning: {message}", err=True)
+        StatusLine().complain(f"softcount: warning: {message}")
 
     try:
         with warnings.catch_warnings(), heard_by(warn_once):
@@ -485,35 +626,44 @@ def _find_line(file: Path, error: Exception) -> str | None:
 class FitProgress(StatusLine):
     """Progress callback of a fit: it is called with every state.
 
-    Inside ``with``, it also shows how far the workers of an engine are, if there are any.
+    Inside ``with``, it also shows how far the workers of an engine are, if there are any. With
+    ``verbose``, there is a line for each step.
     """
 
     every = 0.1
     """Seconds between two looks at the workers."""
 
-    def __init__(self, items: int) -> None:
+    def __init__(self, items: int, verbose: bool = False) -> None:
         super().__init__()
-        self.items = items
-        self._steps: int | None = None
-        self._line = self._left = self._work = ""
+        self.items, self.verbose, self.pace = items, verbose, Pace()
+        self.wanted = self.wanted and not verbose
+        self._line = self._work = ""
         self._looked = 0.0
         self._listening = ExitStack()
 
     def begin(self, needed: Estimate) -> None:
         """Show the estimated cost, before the first step."""
-        self._steps = needed.steps
+        self.pace.most = needed.steps
         self.show(str(needed))
+        if self.verbose:
+            typer.echo(f"# {needed}", err=True)
 
     def __call__(self, state: State) -> None:
-        self._line, self._left = self.line(state), ""
-        if self._steps is not None and 0 < state.step < self._steps:
-            seconds = (self._steps - state.step) * state.seconds
-            self._left = f"at most {format_seconds(seconds)} left"
+        self.pace.note(state)
+        if self.verbose:
+            typer.echo(self.line(state), err=True)
+        room = self.width - len(self._work) - (2 if self._work else 0)
+        left, figures = self.pace.left(state), self.figures(state)
+        self._line = bar_line(state.step, self.pace, left, figures, room)
         self._show_all()
 
     def line(self, state: State) -> str:
         """Format a state as a line."""
-        return progress_line(state, self.items)
+        return step_line(state, self.items, self.pace.most)
+
+    def figures(self, state: State) -> list[str]:
+        """List the figures of a state that a terminal shows, the most important first."""
+        return list_figures(state, self.items)
 
     def hear(self, work: ShardProgress) -> None:
         """Show how far the workers are with a step, or with predictions."""
@@ -527,35 +677,14 @@ class FitProgress(StatusLine):
 
     def _show_all(self) -> None:
         # where workers work, steps take long, and this is what is looked at
-        parts = (self._work, self._left, self._line)
-        self.show("   ".join(filter(None, parts if self._work else parts[::-1])))
+        self.show("  ".join(filter(None, (self._work, self._line))))
 
     def __enter__(self) -> Self:
-        from softcount.engines.progress import heard_by
+        from softcount.engines.progress import heard_by as workers_heard_by
 
-        self._listening.enter_context(heard_by(self.hear))
+        self._listening.enter_context(workers_heard_by(self.hear))
         return super().__enter__()
 
     def __exit__(self, *_: object) -> None:
         self._listening.close()
         super().__exit__()
-
-
-def format_seconds(seconds: float) -> str:
-    """Format a duration.
-
-    >>> format_seconds(42.4), format_seconds(7300)
-    ('42 s', '2 h 2 min')
-    """
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def progress_line(state: State, items: int) -> str:
-    """Format a state as a line."""
-    speed = f"   {items / state.seconds:,.0f} items/s" if state.seconds > 0 else ""
-    change = f"{state.change:.1e}" if state.step else "–"  # no change is known at the start
-    figures = f"objective {state.objective:,.4f}   change {change}"
-    return f"step {state.step:>4}   {figures}{speed}"

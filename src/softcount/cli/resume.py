@@ -12,9 +12,10 @@ from typing import Annotated, Any
 
 import typer
 
-from softcount.cli.frame import Command, FitProgress, format_seconds
+from softcount.cli.frame import Command, FitProgress, describe_verdict
 from softcount.cli.options import ENGINE_OPTIONS, Argument, EngineOptions, Output
 from softcount.cli.targets import FIT_FOLDER
+from softcount.core.progress import format_seconds
 
 FolderArgument = Annotated[
     Path, Argument("The folder that --folder named.", metavar="FOLDER", file=FIT_FOLDER)
@@ -35,6 +36,10 @@ class Resume(EngineOptions, Command):
     """
 
     folder_: FolderArgument
+    is_another = False
+
+    def describe_run(self) -> list[str] | None:
+        return None if self.is_another else self.notes
 
     def run(self) -> None:
         from softcount.core import folder
@@ -66,7 +71,10 @@ class Resume(EngineOptions, Command):
             ) from error
         if command.get("reads_stdin"):
             sys.stdin = open(stdin, encoding="utf-8")  # noqa: SIM115 (read by the command)
+        for how, wanted in {"--quiet": self.quiet, "--verbose": self.verbose}.items():
+            arguments = [one for one in arguments if one != how] + [how] * wanted
         typer.echo(f"softcount: softcount {shlex.join(arguments)}", err=True)
+        self.is_another = True  # and says itself what it did
         from softcount.cli.app import app
 
         if code := app(arguments, standalone_mode=False):
@@ -82,8 +90,9 @@ class Resume(EngineOptions, Command):
 
         facts = folder.read_facts(self.folder_)
         more = {"engine": self.make_engine()} if self._engine_is_given else {}
-        with FitProgress(0) as progress:
+        with FitProgress(0, self.verbose) as progress:
             model = folder.resume(self.folder_, on_step=progress, **more)
+        self.notes.append(describe_verdict(model.verdict_))
         typer.echo(f"{facts['model']}: {model.verdict_}")
         place = self.folder_ / folder.MODEL
         if place.exists():

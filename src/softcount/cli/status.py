@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import ClassVar, Self
+from typing import ClassVar, Self, TextIO
 
 SILENCE = 0.5
 """Seconds without a word after which a terminal shows what is going on."""
@@ -29,12 +29,14 @@ class Terminal:
     ``status``     whether its last line is a status line, which goes before anything else comes
     ``is_in_line`` whether something else is in its last line, which no status line may erase
     ``is_input``   whether somebody types there
+    ``errors``     where warnings and errors go while all else on stderr is discarded (`silenced`)
     """
 
     written = time.monotonic()
     status = False
     is_in_line = False
     is_input = False
+    errors: ClassVar[TextIO | None] = None
 
     @classmethod
     def prepare(cls, data: bytes) -> bytes:
@@ -59,6 +61,14 @@ class StatusLine:
     def __init__(self) -> None:
         self.wanted = sys.stderr.isatty()
 
+    @property
+    def width(self) -> int:
+        """How many characters there is room for."""
+        width = 80
+        with suppress(OSError, ValueError):
+            width = os.get_terminal_size(sys.stderr.fileno()).columns or width
+        return width - 1
+
     def show(self, text: str) -> None:
         """Replace the line by this text."""
         if self.wanted:
@@ -66,19 +76,20 @@ class StatusLine:
             self.rewrite(text)
 
     @staticmethod
+    def note(text: str) -> None:
+        """Have the terminal show this text if nothing else is said for a while."""
+        StatusLine.said = text
+
+    @staticmethod
     def rewrite(text: str) -> None:
         """Replace what is on the terminal by this text, for a while, as far as it fits."""
-        width = 80
-        with suppress(OSError, ValueError):
-            width = os.get_terminal_size(sys.stderr.fileno()).columns or width
-        sys.stderr.write(ERASE + text[: width - 1])
+        sys.stderr.write(ERASE + text[: StatusLine().width])
         sys.stderr.flush()
 
-    def say(self, text: str) -> None:
-        """Print a line on stderr that stays."""
+    def complain(self, text: str) -> None:
+        """Print a warning in place of the line."""
         self.end()
-        sys.stderr.write(f"{text}\n")
-        sys.stderr.flush()
+        complain(text)
 
     def end(self) -> None:
         self.show("")
@@ -88,6 +99,28 @@ class StatusLine:
 
     def __exit__(self, *_: object) -> None:
         self.end()
+
+
+def complain(text: str) -> None:
+    """Print a warning or an error on stderr, which --quiet does not keep back."""
+    stream = Terminal.errors or sys.stderr
+    stream.write(f"{text}\n")
+    stream.flush()
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """Discard what is written to stderr inside the block, other than by `complain`."""
+    if Terminal.errors is not None:  # already: a command that runs another
+        yield
+        return
+    with open(os.devnull, "w", encoding="utf-8") as nothing:
+        said = Terminal.errors = sys.stderr
+        sys.stderr = nothing
+        try:
+            yield
+        finally:
+            sys.stderr, Terminal.errors = said, None
 
 
 @contextmanager
@@ -117,7 +150,9 @@ def _say_now_and_then(done: threading.Event) -> None:
             continue
         compiling, app = map(sys.modules.get, ("softcount.kernels.compiling", "softcount.cli.app"))
         entry = getattr(app, "COMMANDS", {}).get(command)
-        now = None if compiling is None else compiling.progress(entry.compiles if entry else 0.0)
+        # another thread may be in the middle of importing it
+        progress = getattr(compiling, "progress", None)
+        now = None if progress is None else progress(entry.compiles if entry else 0.0)
         if now is not None and now.kernel and now.is_long:
             StatusLine.rewrite(str(now))
         elif silent > SILENCE:

@@ -17,7 +17,7 @@ import typer
 from softcount.cli.frame import Command
 from softcount.cli.options import Argument, Learning, Output
 from softcount.cli.rehearsals import REHEARSALS
-from softcount.cli.status import StatusLine
+from softcount.cli.status import StatusLine, complain
 from softcount.cli.targets import PLAIN
 from softcount.core.errors import SoftcountError
 
@@ -82,13 +82,17 @@ class WarmUp(Command):
                 )
                 time.sleep(0.2)
             found = [future.result() for future in waiting]
+        self.notes += [
+            f"{len(found)} commands",
+            f"{sum(one.compiled for one in found)} kernels compiled",
+        ]
         if not self.json:
             typer.echo("command\tkernels\tseconds")
         for one in found:
             line = f"{one.command}\t{one.compiled}\t{one.seconds:.1f}"
             typer.echo(json.dumps(asdict(one)) if self.json else line)
         for fault in (fault for one in found for fault in one.failed):
-            typer.echo(f"softcount: warning: {fault}", err=True)
+            complain(f"softcount: warning: {fault}")
         if any(one.lost for one in found):
             raise SoftcountError(
                 "compiled kernels cannot be kept: no folder for them can be written to",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from copy import copy
 from dataclasses import replace
 from numbers import Real
@@ -23,6 +23,7 @@ from softcount.core.model import Corpus, Model, NamingCorpus
 from softcount.core.parameters import check_parameters, check_whole
 from softcount.core.posteriors import Posteriors, infer, update
 from softcount.core.posteriors import count as count_posteriors
+from softcount.core.progress import LOG, Display, phase
 from softcount.core.theory import Decomposition, decompose
 from softcount.core.types import (
     EStep,
@@ -155,6 +156,7 @@ class Estimator(HasLearner):
     ``short_runs``    try this many starts with a few quick passes, and continue from the best
     ``engine``        where the work is done; None: in threads on this machine
     ``random_state``  a seed, or a random number generator
+    ``verbose``       1: show phases and steps on stderr
 
     After `fit`: ``params_``, ``trace_``, ``verdict_``, ``signature_``, and all of them in ``fit_``;
     with ``constraints`` of a learner also ``constraints_``, which says what became of each.
@@ -162,6 +164,7 @@ class Estimator(HasLearner):
 
     engine: Engine | None = None
     random_state: Any = 0
+    verbose: int = 0
     init: Any = None
     short_runs: int = 0
 
@@ -255,7 +258,21 @@ class Estimator(HasLearner):
     def _learn(self, core: Any, corpus: Any, init: Any, **options: Unpack[FitOptions]) -> Self:
         """Fit the model to a corpus made by `_bind`."""
         self._check_settings()
-        announce(self._estimate(core, corpus), options.get("on_step", ()))
+        watchers = options.get("on_step", ())
+        watchers = [watchers] if callable(watchers) else [*watchers]
+        with ExitStack() as watching:
+            if self.verbose:
+                display = Display(self._display_name, len(corpus))
+                watchers.append(watching.enter_context(display))
+            options["on_step"] = watchers
+            self._fit_to(core, corpus, init, **options)
+            if self.verbose:
+                display.end(self.fit_.verdict)
+        LOG.info("%s: %s", self.signature_, self.fit_.verdict)
+        return self
+
+    def _fit_to(self, core: Any, corpus: Any, init: Any, **options: Unpack[FitOptions]) -> None:
+        announce(self._estimate(core, corpus), options["on_step"])
         if options.get("development") is not None:
             options["development"] = self._bind_more(core, options["development"])
         keep_posteriors = options.pop("keep_posteriors", False)
@@ -264,12 +281,12 @@ class Estimator(HasLearner):
             options["keep_params"] = True
         learner = self._learner
         chosen = learner.required_init or (self.init if init is None else init)
-        start = self._start_values(core, corpus, chosen)
+        with phase("initial parameters"):
+            start = self._start_values(core, corpus, chosen)
         short_runs = self._n_short_runs(corpus, start)
         self._keep_fit(core, corpus, self._run(core, corpus, learner, start, short_runs, options))
         if keep_posteriors:
             self._keep_posteriors(corpus)
-        return self
 
     def _require_layout(self, core: Any) -> None:
         """Raise a `LearnerError` if the model has no posteriors that could be laid out."""

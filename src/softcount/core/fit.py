@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -14,6 +15,7 @@ from softcount._version import __version__
 from softcount.core import interrupt
 from softcount.core.errors import DataError, ImpossibleItem, LearnerError, SoftcountError
 from softcount.core.model import Corpus, Model, require_bound
+from softcount.core.progress import STEPS, phase, step_line
 from softcount.core.spill import empty_table, read_only
 from softcount.core.types import (
     Array,
@@ -276,7 +278,9 @@ def _best_of_short_runs(
     short_run = stepwise(max_iter=2, tol=0.0, n_init=short_runs, batch_size=size)
 
     def best(rng: np.random.Generator) -> Params:
-        return fit(model, data, short_run, engine, init=init, seed=int(rng.integers(2**31))).params
+        seed = int(rng.integers(2**31))
+        with phase(f"{short_runs} short runs" if short_runs > 1 else "a short run"):
+            return fit(model, data, short_run, engine, init=init, seed=seed).params
 
     return best
 
@@ -533,6 +537,8 @@ class Run:
                 kept.append(bare)
                 if keeper is not None:
                     keeper.keep("draw", state.step, draws[-1])
+            if STEPS.isEnabledFor(logging.DEBUG):
+                STEPS.debug("%s: %s", self.model.name, step_line(state, self.n_items))
             answers = [watch(state) for watch in watchers]
             # only True stops the run: callbacks often return some other value by accident
             if any(isinstance(answer, bool | np.bool_) and answer for answer in answers):

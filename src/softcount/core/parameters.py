@@ -383,6 +383,7 @@ class LearningParameters:
         Doc("Where the work is done; by default in threads on this machine."),
     ] = None
     random_state: Annotated[Any, Doc("Seed; the same seed gives bit-identical results.")] = 0
+    verbose: Annotated[int, Doc("1: show phases and steps of a fit on stderr.")] = 0
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -921,6 +921,7 @@ class Parse(EngineOptions, Command):
                 trees += parses.trees
         if reader is not None:
             reader.check_end()
+        self.notes.append(f"{total - len(failures):,} of {total:,} sentences parsed")
         for remark in describe_failures(failures, total):
             say(remark)
         if gold is not None:

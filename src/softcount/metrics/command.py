@@ -83,6 +83,10 @@ class Select(MixtureOptions):
                     f"k = {row.k}   {order.index(row.k) + 1} of {len(order)}"
                 ),
             )
+        self.notes += [
+            f"{selection.n_items:,} items",
+            f"k = {selection.best_k} is best by {selection.by}",
+        ]
         text = str(selection)
         if self.json:
             content = {

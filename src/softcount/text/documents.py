@@ -12,6 +12,7 @@ from scipy import sparse
 from softcount.core import store
 from softcount.core.bounds import check_drawable, within_range
 from softcount.core.errors import DataError, LearnerError, StoreError, brief
+from softcount.core.progress import phase
 from softcount.core.store import numbers, strings
 from softcount.core.types import Array, FloatArray, IntArray
 from softcount.text.bags import Bags
@@ -95,7 +96,8 @@ def learn_words(vectorizer: Any, texts: Sequence[Any]) -> Any:
     """Fit the vectorizer to these texts, and return their counts."""
     _check_readable(vectorizer, texts)
     try:
-        return vectorizer.fit_transform(texts)
+        with phase("counting words"):
+            return vectorizer.fit_transform(texts)
     except ValueError as error:
         if "vocabulary" not in str(error) and "no terms" not in str(error).lower():
             raise
@@ -108,7 +110,8 @@ def learn_words(vectorizer: Any, texts: Sequence[Any]) -> Any:
 def count_words(vectorizer: Any, texts: Sequence[Any]) -> Any:
     """Count the words of these texts that are in the vectorizer's vocabulary."""
     _check_readable(vectorizer, texts)
-    return vectorizer.transform(texts)
+    with phase("counting words"):
+        return vectorizer.transform(texts)
 
 
 def _check_readable(vectorizer: Any, texts: Sequence[Any]) -> None:

@@ -17,6 +17,7 @@ from softcount.core.estimator import Estimator, FitOptions, all_or_nothing, name
 from softcount.core.folder import resumable
 from softcount.core.parameters import check_parameters, check_whole, not_smoothed
 from softcount.core.posteriors import Posteriors
+from softcount.core.progress import phase
 from softcount.core.spill import empty_table, read_only
 from softcount.core.store import AGAIN, numbers
 from softcount.core.stream import StreamProgress, fit_stream, stream_learner
@@ -485,9 +486,10 @@ class TopicModel(  # type: ignore[misc]  # short_runs may be None
         make = empty_table if isinstance(corpus.documents, Archive) else np.empty
         rows, lengths = make((len(corpus), self.core_.n_topics)), np.empty(len(corpus))
         how = EStep(temper=self.temper_)
-        for folded in self._map(self.core_.fold, with_all_words(corpus), how):
-            documents = folded.counts["numbers"]
-            rows[documents], lengths[documents] = folded.counts["rows"], folded.counts["lengths"]
+        with phase("folding in"):
+            for folded in self._map(self.core_.fold, with_all_words(corpus), how):
+                documents, counts = folded.counts["numbers"], folded.counts
+                rows[documents], lengths[documents] = counts["rows"], counts["lengths"]
         return read_only(rows), lengths
 
     def score_samples(self, X: Any) -> FloatArray:

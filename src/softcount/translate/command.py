@@ -13,7 +13,7 @@ from softcount.align.command import (
     MaxIter,
     SourceFile,
     TargetFile,
-    Verbose,
+    describe_alignment_fit,
     make_aligner_learner,
 )
 from softcount.cli.frame import LearningCommand, if_given, try_all
@@ -73,7 +73,6 @@ class Translate(LearnerOptions, LearningCommand):
     ] = "hmm"
     order: Annotated[int, Model("Order n of the n-gram language model.", least=1)] = 3
     max_iter: MaxIter = None
-    verbose: Verbose = False
     n_best: Annotated[
         int | None,
         Output(
@@ -106,9 +105,11 @@ class Translate(LearnerOptions, LearningCommand):
             translator = self._learn_translator()
 
         def print_translations(path: str) -> None:
+            number = 0
             for number, line in read_lines(path):
                 sentence = line.lower() if self.lowercase else line
                 self._print(translator, sentence, number - 1)
+            self.notes.append(f"{number:,} lines translated")
 
         try_all(if_given(self.save, translator.save), if_given(self.file, print_translations))
 
@@ -133,8 +134,9 @@ class Translate(LearnerOptions, LearningCommand):
             )
         settings: dict[str, Any] = self.learning(make_aligner_learner(self))
         aligner = Aligner(self.model, **settings)
-        with AlignmentProgress(self.verbose) as progress:
+        with AlignmentProgress(0, self.verbose) as progress:
             aligner.fit(pairs, **self.fit_options(progress))
+        self.notes += [f"{len(pairs):,} pairs", *describe_alignment_fit(aligner)]
         if self.verbose:
             typer.echo(f"# {aligner.signature_}", err=True)
         non_empty = [n for n, length in enumerate(side.lengths.tolist()) if length]
