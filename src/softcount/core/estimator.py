@@ -15,6 +15,7 @@ import numpy as np
 from softcount.core import interrupt
 from softcount.core.bounds import MAX_SEED
 from softcount.core.contract import SklearnContract
+from softcount.core.display import PrintedTable
 from softcount.core.errors import ImpossibleItem, LearnerError, brief
 from softcount.core.estimate import Estimate, announce, estimate
 from softcount.core.fit import Run, fit, open_session
@@ -24,6 +25,7 @@ from softcount.core.parameters import check_parameters, check_whole
 from softcount.core.posteriors import Posteriors, infer, update
 from softcount.core.posteriors import count as count_posteriors
 from softcount.core.progress import LOG, Display, phase
+from softcount.core.steps import tabulate_steps
 from softcount.core.theory import Decomposition, decompose
 from softcount.core.types import (
     EStep,
@@ -491,6 +493,18 @@ class Estimator(HasLearner):
             stats, local = model._count_given(core, corpus, old, values, posteriors)
         new = update(core, stats, self._learner.m, old, self._seed())
         return model._show_params(core, {**new, **local})
+
+    def steps(self) -> PrintedTable:
+        """Return the run as textbooks print it: a row per step, with parameters and posteriors.
+
+        These are there if `fit` was asked to keep them (``keep_params``, ``keep_posteriors``), and
+        if they are few; of posteriors the last column is left out. Prints as a table.
+        """
+        trace = self.trace_
+        shown = []
+        if trace.keeps_params:
+            shown = [self._show_params(self.core_, params) for params in trace.params]
+        return tabulate_steps(trace, shown)
 
     def sample_hidden(
         self, data: Any, n: int = 1, random_state: Any = 0, params: Any = None, **known: Any

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from softcount.core.display import PrintedTable
 from softcount.core.errors import LearnerError, SoftcountError
 from softcount.core.theory import decompose
 from softcount.core.types import Array, EStep, Params, Stats
@@ -601,6 +602,20 @@ class LawReport(Sequence[Law]):
 
     def __str__(self) -> str:
         return "\n".join(str(law) for law in self.laws)
+
+    def __repr__(self) -> str:
+        return repr(self.table())
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+    def table(self) -> PrintedTable:
+        """Return the laws as a table, which is how a report prints."""
+        columns = {
+            "holds": ["yes" if law.passed else "BROKEN" for law in self.laws],
+            "figures": [law.detail for law in self.laws],
+        }
+        return PrintedTable(columns, {"law": [law.name for law in self.laws]})
 
 
 def check_model(model: Any, data: Any, *, params: Params | None = None, seed: int = 0) -> LawReport:

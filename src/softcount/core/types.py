@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from softcount.core.verdict import Verdict
 
 if TYPE_CHECKING:
+    from softcount.core.display import PrintedTable
     from softcount.core.posteriors import Posteriors
     from softcount.core.tilting import Tilt
 
@@ -360,6 +361,28 @@ class Trace(Sequence[State]):
     def __len__(self) -> int:
         return len(self.states)
 
+    def __repr__(self) -> str:
+        return repr(self.table())
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+    def table(self) -> PrintedTable:
+        """Return the figures of all steps as a table, which is how a trace prints."""
+        from softcount.core.steps import tabulate
+
+        return tabulate(self)
+
+    def to_frame(self) -> Any:
+        """Return the figures of all steps as a data frame, a row per step (needs pandas)."""
+        return self.table().to_frame()
+
+    def plot(self, figure: str = "objective", ax: Any = None) -> Any:
+        """Draw a figure over the steps with matplotlib, on ``ax`` or new axes; return the axes."""
+        from softcount.core.steps import plot
+
+        return plot(self, figure, ax)
+
     def column(self, name: str) -> Array:
         return np.array([getattr(state, name) for state in self.states])
 
@@ -419,6 +442,18 @@ class Fit:
     diagnostics: Mapping[str, float] = field(default_factory=dict)
     priors: Mapping[str, Array] = field(default_factory=dict)
     local: Params = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return repr(self.table())
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+    def table(self) -> PrintedTable:
+        """Return a table of all runs, which is how a fit prints."""
+        from softcount.core.steps import tabulate_runs
+
+        return tabulate_runs(self)
 
     @cached_property
     def verdict(self) -> Verdict:

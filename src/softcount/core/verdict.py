@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any
 
 
-class Verdict(StrEnum):
+class _InNotebooks:
+    """What a notebook shows of a verdict; an enumeration has no room for such names itself."""
+
+    def _repr_html_(self: Any) -> str:
+        return f"<p>{'✓' if self.good else '✗'} {self}</p>"
+
+
+class Verdict(_InNotebooks, StrEnum):
     """How a run ended. Each is a sentence; ``.good`` says whether to trust the result."""
 
     CONVERGED = "converged: another step would change next to nothing"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from softcount.core import interrupt
 from softcount.core.contract import SklearnContract
+from softcount.core.display import PrintedTable
 from softcount.core.errors import DataError, LearnerError, brief
 from softcount.core.parameters import OneOf
 from softcount.core.types import IntArray
@@ -100,6 +101,24 @@ class Selection:
         from softcount.metrics.report import write_selection
 
         return write_selection(self)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return self.rows()._repr_html_()
+
+    def rows(self) -> PrintedTable:
+        """Return the criteria as a table: a row per number of classes."""
+        names = [each.name for each in fields(Row)][1:]
+        columns = {name: [getattr(row, name) for row in self.table] for name in names}
+        kept = {name: c for name, c in columns.items() if any(value is not None for value in c)}
+        kept["chosen"] = ["*" if row.k == self.best_k else "" for row in self.table]
+        return PrintedTable(kept, {"k": [row.k for row in self.table]}, title=f"by {self.by}")
+
+    def to_frame(self) -> Any:
+        """Return the criteria as a data frame (needs pandas)."""
+        return self.rows().to_frame()
 
     def svg(self) -> str:
         """Draw all criteria as curves over the number of classes, as an ``<svg>`` element."""

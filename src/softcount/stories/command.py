@@ -18,7 +18,7 @@ from softcount.cli.frame import LearningCommand
 from softcount.cli.options import Argument, Input, LearnerOptions, Learning, Model, Output
 from softcount.cli.reading import Line, open_folder, read_items
 from softcount.cli.targets import PLAIN, refuse_read
-from softcount.core.errors import DataError, ImpossibleItem, SoftcountError, StoryError
+from softcount.core.errors import DataError, ImpossibleItem, SoftcountError, StartError, StoryError
 
 if TYPE_CHECKING:
     from softcount.cli.frame import FitProgress
@@ -108,6 +108,28 @@ def _make_plain(params: Mapping[Any, Any]) -> dict[str, Any]:
 def _number(value: float) -> float | None:
     """Return the number, or None for infinity and NaN, which JSON does not have."""
     return float(value) if math.isfinite(value) else None
+
+
+NAMED_STARTS = ("random", "uniform")
+
+
+def read_start_file(name: str) -> dict[str, Any]:
+    """Read initial tables from a JSON file, as nested objects: table, conditions, outcome."""
+    path = Path(name)
+    if not path.is_file():
+        raise StartError(
+            f"--init {name}: neither {' nor '.join(NAMED_STARTS)}, nor a file",
+            'give a JSON file such as {"which": {"A": 0.3, "B": 0.7}}',
+        )
+    try:
+        tables = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise StartError(f"{name} is not JSON: {error}", "write tables as nested objects") from None
+    if not isinstance(tables, dict) or not all(isinstance(t, dict) for t in tables.values()):
+        raise StartError(
+            f"{name} does not hold tables by name", 'write {"which": {"A": 0.3, "B": 0.7}}'
+        )
+    return tables
 
 
 SHOWN = 40
@@ -200,7 +222,17 @@ class TellStory(LearnerOptions, LearningCommand):
     prior: Annotated[
         float, Model("Dirichlet concentration of the prior of every table; 1 is flat.")
     ] = 1.0
-    init: Annotated[str, Learning("Initial parameters: random or uniform.", file=PLAIN)] = "random"
+    init: Annotated[
+        str,
+        Learning(
+            "Initial parameters: random, uniform, or a JSON file with tables: "
+            '{"which": {"A": 0.3, "B": 0.7}}.',
+        ),
+    ] = "random"
+    steps: Annotated[
+        bool,
+        Output("Print the run step by step: parameters and posteriors, if they are few."),
+    ] = False
     best: Annotated[
         bool, Output("Print the most probable derivation of each line, one line per input line.")
     ] = False
@@ -210,6 +242,8 @@ class TellStory(LearnerOptions, LearningCommand):
         return self.model
 
     def check(self) -> None:
+        if self.steps and (self.best or self.json):
+            raise typer.BadParameter("choose one of --steps, --best and --json")
         if self.tokens + self.chars + self.json_lines > 1:
             raise typer.BadParameter("choose one of --tokens, --chars and --json-lines")
         self.refuse_spectral()
@@ -243,7 +277,7 @@ class TellStory(LearnerOptions, LearningCommand):
 
         return StoryModel(
             data.story,
-            init=self.init,
+            init=self.init if self.init in NAMED_STARTS else read_start_file(self.init),
             prior=self.prior,
             smoothing=self.smoothing,
             **self.learning(self.make_learner()),
@@ -254,7 +288,8 @@ class TellStory(LearnerOptions, LearningCommand):
 
     def fit(self, model: StoryModel, data: StoryItems, progress: FitProgress) -> None:
         try:
-            model.fit(data.items, **self.fit_options(progress))
+            keep: dict[str, Any] = {"keep_posteriors": True} if self.steps else {}
+            model.fit(data.items, **keep, **self.fit_options(progress))
         # where an error is about an item, or comes from the story, name the line of the file
         except ImpossibleItem as error:
             if error.item is not None:
@@ -279,6 +314,9 @@ class TellStory(LearnerOptions, LearningCommand):
     def print_results(self, found: StoryFound) -> None:
         model = found.model
         best = (_derive_line(model, line, self.data) for line in found.lines)
+        if self.steps:
+            typer.echo(str(model.steps()))
+            return
         if self.json:
             print_json(model.params_, model.fit_, list(best) if self.best else None)
         elif self.best:  # one line per item: its events, in the order of the story

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -280,14 +281,28 @@ class Derivation:
         return math.fsum(logs)
 
     def __repr__(self) -> str:
-        return f"<derivation of {self.story}: {len(self.events)} events>"
+        """The tree, as it prints."""
+        return str(self)
 
     def __str__(self) -> str:
-        lines = []
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        """Yield the lines of the tree: a call, and below it the calls that it consists of."""
+        # how many parts of each ancestor are still to come says where lines go on
+        left = [1]
         for depth, each in self.walk():
+            del left[depth + 1 :]
+            left[depth] -= 1
+            shown = left[1 : depth + 1][-_DEEPEST:]
+            before = "".join("│  " if n else "   " for n in shown[:-1])
+            branch = "" if not depth else "├─ " if shown[-1] else "└─ "
             happened = "  ".join(f"{entry!r} {p:.4g}" for entry, p in each.happened)
-            lines.append(f"{'  ' * min(depth, _DEEPEST)}{each.story}  {happened}".rstrip())
-        return "\n".join(lines)
+            yield f"{before}{branch}{each.story}  {happened}".rstrip()
+            left.append(len(each.parts))
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
 
 def derive(
