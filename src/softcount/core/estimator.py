@@ -47,7 +47,7 @@ from softcount.learners.names import make_learner
 if TYPE_CHECKING:
     from softcount.core.tilting import Sites
     from softcount.engines.base import Engine
-    from softcount.learners.constraints import Projected, Report
+    from softcount.learners.projection import Projected, Report
 
 T = TypeVar("T")
 
@@ -331,7 +331,7 @@ class Estimator(HasLearner):
 
     def _plan(self, core: Any, corpus: Any, learner: Learner) -> Projected:
         """Return the schedule of learning under the learner's constraints."""
-        from softcount.learners.constraints import Plan  # it compiles a kernel
+        from softcount.learners.projection import Plan  # it compiles a kernel
 
         return Plan.of(
             learner.constraints,
@@ -371,7 +371,7 @@ class Estimator(HasLearner):
 
     def _report_constraints(self, core: Any, corpus: Any, found: Fit) -> Report:
         """Return what became of each constraint at the learned parameters."""
-        from softcount.learners.constraints import report
+        from softcount.learners.projection import report
 
         schedule = self._plan(core, corpus, self._learner)
         learner = replace(self._learner, schedule=schedule)

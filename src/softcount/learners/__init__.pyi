@@ -2,7 +2,6 @@ from softcount.core.folder import FitFolder as FitFolder
 from softcount.core.folder import learn_stream as learn_stream
 from softcount.learners.base import Learner as Learner
 from softcount.learners.base import anneal as anneal
-from softcount.learners.constraints import Attained as Attained
 from softcount.learners.constraints import Constraint as Constraint
 from softcount.learners.constraints import ConstraintWarning as ConstraintWarning
 from softcount.learners.constraints import EachItem as EachItem
@@ -22,6 +21,7 @@ from softcount.learners.named import Spectral as Spectral
 from softcount.learners.named import StochasticVB as StochasticVB
 from softcount.learners.named import TemperedEM as TemperedEM
 from softcount.learners.named import VariationalBayes as VariationalBayes
+from softcount.learners.projection import Attained as Attained
 from softcount.learners.schedules import Batch as Batch
 from softcount.learners.schedules import Collapsed as Collapsed
 from softcount.learners.schedules import Incremental as Incremental
