@@ -72,7 +72,8 @@ def _(make: Make, v: int) -> tuple[Any, ...]:
 
 @case("add_listed_rows")
 def _(make: Make, v: int) -> tuple[Any, ...]:
-    return make(6, v * WIDTH), 3, np.array([4, 2, 2, 0, 5], np.uint32), make(5), 1, 5
+    listed = np.array([4, 2, 2, 0, 5], np.uint32)
+    return make(5, v * WIDTH), 3, make(6, v * WIDTH), listed, make(5), 1, 5
 
 
 @case("add_listed_dots")
@@ -260,7 +261,7 @@ def test_listed_rows(vectors: int) -> None:
     weight = rng.random(5)
     expected = matrix[3] + weight[1:4] @ matrix[operand[1:4]]
     before = matrix.copy()
-    call("add_listed_rows", matrix, 3, operand, weight, 1, 4)
+    call("add_listed_rows", matrix, 3, matrix, operand, weight, 1, 4)
     np.testing.assert_allclose(matrix[3], expected)
     np.testing.assert_array_equal(np.delete(matrix, 3, 0), np.delete(before, 3, 0))
     into = np.ones(5)

@@ -15,6 +15,7 @@ from scipy.stats import chi2
 
 from softcount.kernels import posterior
 from softcount.kernels.threads import over_rows
+from softcount.kernels.vectors import empty_rows, padded_width
 from softcount.mixture import kernels as bags
 from softcount.text.bags import Compressed
 
@@ -33,24 +34,32 @@ def compressed(matrix: Any) -> Compressed:
     return Compressed(matrix.indptr.astype(np.int64), matrix.indices, matrix.data)
 
 
+def padded(weights: Array) -> Array:
+    table = empty_rows(len(weights), padded_width(weights.shape[1]))
+    bags.transpose(np.ascontiguousarray(weights.T), 7.0, table)
+    assert (table[:, weights.shape[1] :] == 7.0).all()
+    return table
+
+
 @given(counted(), st.integers(1, 4))
 @settings(max_examples=40, deadline=None)
 def test_joint_is_a_product(case: tuple[Array, Any, int], threads: int) -> None:
     counts, rng, n_classes = case
     rows = sparse.csr_matrix(counts)
     weights = rng.normal(size=(counts.shape[1], n_classes))
-    start = rng.normal(size=(len(counts), n_classes))
-    out = start.copy()
-    over_rows(bags.joint, rows.indptr, threads, compressed(rows), weights, out)
-    np.testing.assert_allclose(out, start + counts @ weights, atol=1e-12)
+    offsets = rng.normal(size=n_classes)
+    out = np.full((len(counts), n_classes), np.nan)
+    tables = padded(weights), offsets, out
+    over_rows(bags.joint, rows.indptr, threads, compressed(rows), *tables)
+    np.testing.assert_allclose(out, offsets + counts @ weights, atol=1e-12)
 
 
 def test_a_word_that_is_absent_may_be_impossible() -> None:
     """0 · log 0 is nothing, and x · log 0 is −∞."""
     counts = sparse.csr_matrix([[2.0, 0.0], [0.0, 1.0]])
-    out = np.zeros((2, 2))
-    weights = np.array([[-1.0, -2.0], [-np.inf, -3.0]])
-    bags.joint(0, 2, compressed(counts), weights, out)
+    out = np.full((2, 2), np.nan)
+    weights = padded(np.array([[-1.0, -2.0], [-np.inf, -3.0]]))
+    bags.joint(0, 2, compressed(counts), weights, np.zeros(2), out)
     assert out.tolist() == [[-2.0, -4.0], [-np.inf, -3.0]]
 
 
@@ -67,6 +76,11 @@ def test_word_counts_are_a_product(case: tuple[Array, Any, int], threads: int, f
     rows, again = sparse.csr_matrix(counts), np.zeros(out.shape)
     bags.counts_by_document(compressed(rows), main, again)
     assert again.tobytes() == out.tobytes()
+    wide = empty_rows(len(counts), padded_width(n_classes))
+    bags.pad_responsibilities(shares, 1e-12, wide)
+    by_class = np.full(out.shape[::-1], np.nan)
+    over_rows(bags.sum_by_word, columns.indptr, threads, compressed(columns), wide, by_class)
+    assert np.array_equal(by_class.T, out)
 
 
 @given(st.integers(0, 10**6), st.integers(0, 8), st.integers(1, 9))

@@ -79,6 +79,19 @@ def table_pitch(rows: int, width: int) -> int:
     return rows * width + WIDTH
 
 
+def empty_rows(n: int, width: int, dtype: Any = np.float64) -> Array:
+    """An array (n, width), not initialised, that begins where a cache line does.
+
+    Rows of whole vectors then are whole cache lines. Where they straddle two, reading rows at
+    random places takes half as long again.
+    """
+    kind = np.dtype(dtype)
+    spare = _LINE // kind.itemsize
+    memory = np.empty(n * width + spare, kind)
+    first = -memory.ctypes.data % _LINE // kind.itemsize
+    return memory[first : first + n * width].reshape(n, width)
+
+
 def panels(matrix: Array) -> Array:
     """A matrix cut into panels one vector wide, one after the other: `multiply_panels` reads them
     in order.
@@ -468,35 +481,36 @@ def set_scaled_row(out: Array, o: int, scale: float, rows: Array, i: int) -> Non
         out[o, k] = scale * rows[i, k]
 
 
-# Rows that a list names: sums over the alternatives of a node in a circuit.
+# Rows that a list names: the words of a document, the alternatives of a node in a circuit.
 
 
 def _emit_add_listed_rows(builder: Any, a: Arguments) -> None:
-    matrix, target = a.matrix, a.matrix.row(a.row)
+    out, rows, target = a.out, a.rows, a.out.row(a.o)
 
     def block(begin: Any, count: int) -> None:
         places = _places(builder, begin, count)
-        sums = _sums(builder, [matrix.load_vector(target, place) for place in places])
+        sums = _sums(builder, [out.load_vector(target, place) for place in places])
         with cgutils.for_range_slice(builder, a.first, a.last, _const(1)) as (at, _):
-            source = builder.gep(matrix.row(a.listed.index(at)), [begin])
+            source = builder.gep(rows.row(a.listed.index(at)), [begin])
             factor = _splat(builder, a.weights.load(at))
             for c, total in enumerate(sums):
-                value = matrix.load_vector(source, _const(c))
+                value = rows.load_vector(source, _const(c))
                 _add_to(builder, total, builder.fmul(factor, value))
         for total, place in zip(sums, places, strict=True):
-            matrix.store_vector(builder.load(total), target, place)
+            out.store_vector(builder.load(total), target, place)
 
-    _in_blocks(builder, matrix.n_vectors, block, _UNROLL)
+    _in_blocks(builder, out.n_vectors, block, _UNROLL)
 
 
 @vectorised(_emit_add_listed_rows)
 def add_listed_rows(
-    matrix: Array, row: int, listed: Array, weights: Array, first: int, last: int
+    out: Array, o: int, rows: Array, listed: Array, weights: Array, first: int, last: int
 ) -> None:
-    """``matrix[row] += Σ_a weights[a] · matrix[listed[a]]`` for first ≤ a < last."""
-    for k in range(matrix.shape[1]):
+    """``out[o] += Σ_a weights[a] · rows[listed[a]]`` for first ≤ a < last; rows are as wide as
+    those of ``out``, and may be other rows of it."""
+    for k in range(out.shape[1]):
         for a in range(first, last):
-            matrix[row, k] += weights[a] * matrix[listed[a], k]
+            out[o, k] += weights[a] * rows[listed[a], k]
 
 
 def _emit_add_listed_dots(builder: Any, a: Arguments) -> None:

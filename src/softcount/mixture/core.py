@@ -33,6 +33,7 @@ from softcount.families.base import Family
 from softcount.families.gaussian import BLOCK, FullCovariance
 from softcount.kernels import posterior
 from softcount.kernels.threads import over_rows
+from softcount.kernels.vectors import empty_rows, padded_width
 from softcount.learners.base import Learner
 from softcount.mixture import kernels
 from softcount.mixture.data import (
@@ -473,8 +474,7 @@ class BagEmission(Emission):
     ) -> FloatArray:
         _check_words(x, params.shape[1])
         words = params if x.own_words is None else np.take(params, x.own_words, axis=1)
-        logs = np.empty(words.shape[::-1])
-        kernels.transpose(words, logs)
+        logs = _by_word(words, rest=1.0)
         if floor:
             np.maximum(logs, floor, out=logs)
         with np.errstate(divide="ignore"):
@@ -533,24 +533,38 @@ def _check_words(x: Bags, n_words: int) -> None:
         )
 
 
+def _by_word(table: FloatArray, rest: float = 0.0) -> FloatArray:
+    """Return a table (classes, words) by word, its rows padded with ``rest`` to whole vectors."""
+    K, V = table.shape
+    by_word = empty_rows(V, padded_width(K))
+    kernels.transpose(table, rest, by_word)
+    return by_word
+
+
 def _sums(x: Bags, weights: FloatArray, offsets: FloatArray, threads: int) -> FloatArray:
     """Return offset_k + Σ_w x_dw L_wk, (documents, classes)."""
-    out = np.tile(offsets, (len(x), 1))
-    over_rows(kernels.joint, x.by_document.indptr, threads, x.by_document, weights, out)
+    out = np.empty((len(x), len(offsets)))
+    over_rows(kernels.joint, x.by_document.indptr, threads, x.by_document, weights, offsets, out)
     return out
 
 
 NEAR = 1 << 20
-"""Tables with fewer entries than this stay near enough to the processor to be added to at random
-places, document by document; larger ones are summed word by word."""
+"""With many classes, tables with fewer entries than this stay near enough to the processor to be
+added to at random places, document by document; larger ones are summed word by word."""
 
 
 def count_words(x: Bags, responsibilities: FloatArray, threads: int) -> FloatArray:
     """Return the expected word counts Σ_d x_dw r_dk, (words, classes), in one order or the other
     of memory."""
-    shape = x.n_words, responsibilities.shape[1]
+    n, K = responsibilities.shape
+    shape, again = (x.n_words, K), x.is_used_again()
+    if K <= kernels.WIDE and (threads > 1 or again):
+        rows, out = empty_rows(n, padded_width(K)), np.empty((K, x.n_words))
+        kernels.pad_responsibilities(responsibilities, NEGLIGIBLE, rows)
+        over_rows(kernels.sum_by_word, x.by_word.indptr, threads, x.by_word, rows, out)
+        return out.T
     main = kernels.main_classes(responsibilities, NEGLIGIBLE)
-    if threads == 1 and (shape[0] * shape[1] < NEAR or not x.is_used_again()):
+    if threads == 1 and (shape[0] * shape[1] < NEAR or not again):
         out = np.zeros(shape)
         kernels.counts_by_document(x.by_document, main, out)
         return out
@@ -623,11 +637,11 @@ class PresenceEmission(Emission):
         # documents which lack such words are handled below
         certain = absent <= floor
         log_absent = np.log(np.where(certain, 1.0, absent))
-        odds = np.ascontiguousarray((_log(present, floor) - log_absent).T)
+        odds = _by_word(_log(present, floor) - log_absent)
         joint = _sums(x, odds, log_weights + log_absent.sum(axis=1), threads)
         if certain.any():
-            indicator = np.ascontiguousarray(certain.T, dtype=np.float64)
-            n_missing = _sums(x, -indicator, certain.sum(axis=1), threads)
+            indicator = _by_word(-certain.astype(np.float64))
+            n_missing = _sums(x, indicator, certain.sum(axis=1).astype(np.float64), threads)
             incomplete = n_missing > 0.0
             joint[incomplete] += n_missing[incomplete] * _log(np.array(floor), floor)
         return joint

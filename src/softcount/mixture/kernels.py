@@ -1,8 +1,9 @@
 """Kernels of document mixtures: products of word counts with tables (words, classes).
 
 Symbols: documents d, words w, classes k; x_dw the count of w in d (by document or by word), L_wk
-the weight of a word in a class (``weights``: log θ_kw), r_dk the responsibility of a class for a
-document. The K numbers of a word are contiguous in memory, so that loops over k vectorise.
+the weight of a word in a class (``weights``: log θ_kw), o_k that of the class itself, r_dk the
+responsibility of a class for a document. The K numbers of a word are contiguous in memory, so that
+loops over k vectorise; where rows are padded to whole vectors, their sums stay in registers.
 
 Ranges ``first … last`` are for parallel threads: each row of the result is computed by a single
 thread, and its sum is taken in the same order whichever thread that is.
@@ -19,7 +20,7 @@ from softcount.core.types import FloatArray, IntArray
 from softcount.kernels.collapsed import draw_from_logs, log_rising, shuffle_range
 from softcount.kernels.jit import inline, lean, njit
 from softcount.kernels.random import item_stream
-from softcount.kernels.vectors import prefetch
+from softcount.kernels.vectors import add_listed_rows, prefetch
 from softcount.text.bags import Compressed
 
 
@@ -36,32 +37,31 @@ class MainClasses(NamedTuple):
     shares: FloatArray
 
 
-AHEAD = 16
-"""Rows of weights are prefetched this many words before they are needed."""
-
-
 @lean
-def joint(first: int, last: int, x: Compressed, weights: FloatArray, out: FloatArray) -> None:
-    """out_dk += Σ_w x_dw L_wk for the documents from first to last; 0 · −inf never arises."""
-    indptr, words, counts = x.indptr, x.columns, x.value
-    n, K = len(words), weights.shape[1]
-    flat = weights.reshape(-1)
-    for d in range(first, last):
-        i, end = indptr[d], indptr[d + 1]
-        while i + 3 < end:  # four words at a time: sums stay in registers, added in the same order
-            for j in range(i + AHEAD, min(i + AHEAD + 4, n)):
-                prefetch(flat, words[j] * K, K)
-            s, t, u, v = words[i], words[i + 1], words[i + 2], words[i + 3]
-            a, b, c, e = counts[i], counts[i + 1], counts[i + 2], counts[i + 3]
-            for k in range(K):
-                two = (out[d, k] + a * weights[s, k]) + b * weights[t, k]
-                out[d, k] = (two + c * weights[u, k]) + e * weights[v, k]
-            i += 4
-        while i < end:
-            for k in range(K):
-                out[d, k] += counts[i] * weights[words[i], k]
-            i += 1
+def joint(
+    first: int,
+    last: int,
+    x: Compressed,
+    weights: FloatArray,
+    offsets: FloatArray,
+    out: FloatArray,
+) -> None:
+    """out_dk ← o_k + Σ_w x_dw L_wk for the documents from first to last; 0 · −inf never arises.
 
+    ``weights``  L, its rows padded to whole vectors by `transpose`
+    """
+    indptr, words, counts = x.indptr, x.columns, x.value
+    sums, K = np.zeros((1, weights.shape[1])), len(offsets)
+    for d in range(first, last):
+        for k in range(K):
+            sums[0, k] = offsets[k]
+        add_listed_rows(sums, 0, weights, words, counts, indptr[d], indptr[d + 1])
+        for k in range(K):
+            out[d, k] = sums[0, k]
+
+
+AHEAD = 16
+"""Rows are prefetched this many words or documents before they are needed."""
 
 FEW = 2
 """Listing a document's classes pays if they are at most one in this many of all classes."""
@@ -156,14 +156,63 @@ def counts_by_word(
                 out[w, k] = sums[w - begin, k]
 
 
+WIDE = 128
+"""With more classes than this it takes longer to go through all responsibilities of a document than
+through a list of those that matter."""
+
+
 @lean
-def transpose(table: FloatArray, out: FloatArray) -> None:
-    """out_wk ← table_kw, in blocks that stay in the cache."""
+def pad_responsibilities(responsibilities: FloatArray, least: float, out: FloatArray) -> None:
+    """Copy to padded rows, with 0 in place of what `main_classes` leaves out."""
+    n, K = responsibilities.shape
+    for d in range(n):
+        largest, n_main = responsibilities[d, 0], 0
+        for k in range(1, K):
+            largest = max(largest, responsibilities[d, k])
+        for k in range(K):
+            n_main += responsibilities[d, k] > least * largest
+        bound = least * largest if n_main <= K // FEW else -1.0
+        for k in range(K):
+            out[d, k] = responsibilities[d, k] if responsibilities[d, k] > bound else 0.0
+        for k in range(K, out.shape[1]):
+            out[d, k] = 0.0
+
+
+@lean
+def sum_by_word(
+    first: int, last: int, x: Compressed, responsibilities: FloatArray, out: FloatArray
+) -> None:
+    """out_kw ← Σ_d x_dw r_dk, the same sums in the same order as those of `counts_by_word`.
+
+    ``x``                 transposed, with a row for each word
+    ``responsibilities``  padded: the sums of a word stay in registers
+    """
+    indptr, documents, counts = x.indptr, x.columns, x.value
+    sums = np.empty((BLOCK, responsibilities.shape[1]))
+    for begin in range(first, last, BLOCK):
+        end = min(begin + BLOCK, last)
+        sums[:] = 0.0
+        for w in range(begin, end):
+            add_listed_rows(
+                sums, w - begin, responsibilities, documents, counts, indptr[w], indptr[w + 1]
+            )
+        for k in range(len(out)):
+            for w in range(begin, end):
+                out[k, w] = sums[w - begin, k]
+
+
+@lean
+def transpose(table: FloatArray, rest: float, out: FloatArray) -> None:
+    """out_wk ← table_kw, in blocks that stay in the cache; padding becomes ``rest``."""
     K, V = table.shape
     for begin in range(0, V, BLOCK):
+        end = min(begin + BLOCK, V)
         for k in range(K):
-            for w in range(begin, min(begin + BLOCK, V)):
+            for w in range(begin, end):
                 out[w, k] = table[k, w]
+        for w in range(begin, end):
+            for k in range(K, out.shape[1]):
+                out[w, k] = rest
 
 
 # Collapsed Gibbs sampling of the class of every document, all parameters integrated out.

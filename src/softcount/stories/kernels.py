@@ -211,7 +211,7 @@ def inside(
                     for b in range(lanes):
                         value[r, b] = max(value[r, b], w * value[c, b])
             else:
-                add_listed_rows(value, r, rows.operand, weight, rows.x[r], rows.y[r])
+                add_listed_rows(value, r, value, rows.operand, weight, rows.x[r], rows.y[r])
         largest = row_max(value, r)
         if not danger and row_min(value, r) < _LOW:
             danger = _lossy(rows, r, leaf, theta, work)
@@ -242,7 +242,7 @@ def outside(
         if level[r] == ZERO:
             continue
         kind = rows.kind[r]
-        add_listed_rows(out, r, rows.parent, pulled, rows.users[r], rows.users[r + 1])
+        add_listed_rows(out, r, out, rows.parent, pulled, rows.users[r], rows.users[r + 1])
         if kind == SUM:
             add_listed_dots(
                 per_alternative, out, r, value, rows.operand, weight, rows.x[r], rows.y[r]

@@ -37,7 +37,7 @@ from softcount.families.base import Family
 from softcount.families.categorical import SMALLEST, log_gammas
 from softcount.families.columns import ColumnCounts, Columns, take_columns
 from softcount.kernels.threads import over_rows
-from softcount.kernels.vectors import WIDTH
+from softcount.kernels.vectors import empty_rows, padded_width
 from softcount.learners.named import EM
 from softcount.text.archive import Archive
 from softcount.text.bags import Bags, Compressed
@@ -566,10 +566,10 @@ class TopicCore(Model):
 
 
 def pad_topics(table: FloatArray, dtype: str = "float64") -> FloatArray:
-    """Return a copy with rows zero-padded to a multiple of `WIDTH`, and tiny numbers set to 0."""
+    """Return a copy with rows zero-padded to whole vectors, and tiny numbers set to 0."""
     n, K = table.shape
-    padded = np.zeros((n, -(-K // WIDTH) * WIDTH), dtype)
-    padded[:, :K] = table
+    padded = empty_rows(n, padded_width(K), dtype)
+    padded[:, :K], padded[:, K:] = table, 0.0
     tiny = TINY if dtype == "float64" else TINY_SINGLE
     if table.min(initial=1.0) < tiny:
         padded[padded < tiny] = 0.0
@@ -591,8 +591,8 @@ def expect_topics(
     ``words_of``  the shard that the entries belong to if n_wk is needed, else None
     """
     sums = kernels.TopicSums(
-        np.empty_like(theta),
-        phi[:0] if words_of is None else np.empty_like(phi),
+        empty_rows(len(theta), theta.shape[1], theta.dtype),
+        phi[:0] if words_of is None else empty_rows(len(phi), phi.shape[1], phi.dtype),
         np.empty(len(entries.value), theta.dtype),
         np.zeros(len(theta)),
     )
