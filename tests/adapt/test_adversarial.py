@@ -15,7 +15,10 @@ from softcount.adapt.adversarial import (
     AdversarialWeights,
     GradientSteps,
     compute_gradients,
+    covariance_distance,
     draw_network,
+    find_bandwidth,
+    mean_discrepancy,
 )
 from softcount.core.errors import DataError, LearnerError
 from softcount.core.types import Array
@@ -99,6 +102,72 @@ def test_without_labels_only_the_reversed_domain_loss_arrives(K: int) -> None:
         np.testing.assert_allclose(found[name], -domain, rtol=1e-6, atol=1e-9)
     assert not found["V"].any()
     assert not found["c"].any()
+
+
+@pytest.mark.parametrize("distance", ["mmd", "coral"])
+def test_gradients_of_distances_are_differences(distance: str) -> None:
+    h = np.random.default_rng(3).normal(size=(9, 4))
+    there = np.arange(9) >= 5
+    measure = {
+        "mmd": lambda x: mean_discrepancy(x, there, 2.5),
+        "coral": lambda x: covariance_distance(x, there),
+    }[distance]
+    value, gradient = measure(h)
+    assert value > 0.0
+    wanted = np.zeros_like(h)
+    for place in np.ndindex(*h.shape):
+        step = np.zeros_like(h)
+        step[place] = 1e-6
+        wanted[place] = (measure(h + step)[0] - measure(h - step)[0]) / 2e-6
+    np.testing.assert_allclose(gradient, wanted, rtol=1e-5, atol=1e-9)
+
+
+def test_distances_by_their_definitions() -> None:
+    h = np.random.default_rng(3).normal(size=(7, 3))
+    there = np.array([True, False, True, False, False, True, False])
+    widths = [0.25 * 2.0**k * 1.7 for k in range(5)]
+
+    def k(x: Array, y: Array) -> float:
+        return float(np.mean([np.exp(-np.sum((x - y) ** 2) / width) for width in widths]))
+
+    def mean_of(some: Array, others: Array) -> float:
+        return float(np.mean([[k(x, y) for y in others] for x in some]))
+
+    wanted = mean_of(h[there], h[there]) + mean_of(h[~there], h[~there])
+    wanted -= 2.0 * mean_of(h[there], h[~there])
+    assert mean_discrepancy(h, there, 1.7)[0] == pytest.approx(wanted)
+    gap = np.cov(h[~there].T) - np.cov(h[there].T)
+    assert covariance_distance(h, there)[0] == pytest.approx(np.sum(gap**2) / 36)
+    same = np.vstack([h, h])
+    assert mean_discrepancy(same, np.arange(14) >= 7, 1.7)[0] == pytest.approx(0.0, abs=1e-12)
+    assert covariance_distance(same, np.arange(14) >= 7)[0] == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("distance", ["mmd", "coral"])
+def test_distances_reach_the_features_with_their_weight(distance: str) -> None:
+    net, X, y, there = batch(2)
+    plain = full(net, compute_gradients(net, X, y, there, 0.0, distance))
+    found = full(net, compute_gradients(net, X, y, there, 0.6, distance))
+    h = np.tanh(X @ net.W + net.b)
+    by_h = {
+        "mmd": lambda: mean_discrepancy(h, there, find_bandwidth(h)),
+        "coral": lambda: covariance_distance(h, there),
+    }[distance]()[1]
+    wanted = X.T @ (0.6 * by_h * (1.0 - h * h))
+    np.testing.assert_allclose(found["W"] - plain["W"], wanted, rtol=1e-9, atol=1e-12)
+    for name in ("u", "d"):
+        assert not np.any(found[name] - (RIDGE * net.u if name == "u" else 0.0))
+
+
+@pytest.mark.parametrize("distance", ["mmd", "coral"])
+def test_networks_with_distances_learn(distance: str) -> None:
+    texts = ["good plot", "bad plot", "fine read", "awful read", "good blender", "bad blender"]
+    model = AdversarialNetwork(validation=0, domain_loss=distance).fit(
+        texts, [1, 0, 1, 0, None, None], sample_domain=[1, 1, 1, 1, -1, -1]
+    )
+    assert model.predict(["good knife", "bad knife"]).tolist() == [1, 0]
+    assert np.isnan(model.history_[-1].domain_accuracy)
+    assert model.history_[-1].domain_loss >= 0.0
 
 
 def test_sums_of_losses() -> None:

@@ -14,7 +14,7 @@ from sklearn.naive_bayes import BernoulliNB
 
 from softcount import DataError, LearnerError
 from softcount.adapt import DenoisingProjection, SourceOnly
-from softcount.adapt.denoising import learn_layer, solve_denoising
+from softcount.adapt.denoising import learn_layer, solve_additive, solve_denoising
 from softcount.core.types import Array
 from tests.adapt.problems import real_reviews
 
@@ -59,6 +59,43 @@ def expected_layer(X: Array, outputs: Any, p: float, blocks: list[list[int]]) ->
 
 
 # one layer
+def test_added_noise() -> None:
+    """Against least squares on many noisy copies, and against ridge regression."""
+    rng = np.random.default_rng(2)
+    X, sigma, copies = rng.normal(size=(6, 3)) + 0.5, 0.7, 100_000
+    noisy = np.tile(X, (copies, 1)) + sigma * rng.normal(size=(6 * copies, 3))
+    noisy = np.column_stack([noisy, np.ones(len(noisy))])
+    wanted = np.linalg.lstsq(noisy, np.tile(X[:, [1]], (copies, 1)), rcond=None)[0]
+    with_one = np.column_stack([X, np.ones(6)])
+    scatter = with_one.T @ with_one
+    found = solve_additive(scatter.copy(), scatter[:, [1]], 6 * sigma**2)
+    np.testing.assert_allclose(found, wanted, atol=0.01)
+    ridge = 6 * sigma**2 * np.diag([1.0, 1.0, 1.0, 0.0])
+    exact = np.linalg.solve(scatter + ridge, scatter[:, [1]])
+    np.testing.assert_allclose(found, exact, rtol=1e-3, atol=1e-4)
+
+
+def test_the_share_of_noise() -> None:
+    """With corruption c, a fraction c of the mean square of what the layer reads is noise."""
+    X, c = words(4, 40, 5), 0.3
+    variance = np.square(X).mean() * c / (1 - c)
+    assert variance / (variance + np.square(X).mean()) == pytest.approx(c)
+    with_one = np.column_stack([X, np.ones(40)])
+    scatter = with_one.T @ with_one
+    W = solve_additive(scatter.copy(), scatter[:, [0, 2]], 40 * variance)
+    for form in (np.asarray, sparse.csr_matrix):
+        layer = learn_layer(form(X), c, np.array([0, 2]), noise="additive")
+        np.testing.assert_allclose(layer(form(X)), np.tanh(with_one @ W), atol=1e-5)
+
+
+def test_additive_noise_adapts() -> None:
+    texts = ["good lovely plot", "bad dull plot", "lovely sharp", "dull blunt"] * 2
+    model = DenoisingProjection(noise="additive").fit(texts, [1, 0, -1, -1] * 2)
+    assert model.predict(["sharp", "blunt"]).tolist() == [1, 0]
+    with pytest.raises(LearnerError, match="noise"):
+        DenoisingProjection(noise="salt").fit(texts, [1, 0, -1, -1] * 2)
+
+
 @pytest.mark.parametrize("p", [0.0, 0.3, 0.9])
 def test_every_way_to_drop_words(p: float) -> None:
     X = np.random.default_rng(0).normal(size=(7, 4)) + 0.5

@@ -90,3 +90,17 @@ def test_copies_are_of_domains() -> None:
     assert copies.transform([[3.0]]).toarray().tolist() == [[3.0, 0.0, 0.0]]
     with pytest.raises(ValueError, match="features"):
         copies.transform([[3.0, 1.0]], sample_domain=[1])
+
+
+def test_names_of_copies() -> None:
+    copies = sc.adapt.FeatureCopies().fit([[1.0, 2.0], [3.0, 4.0]], sample_domain=[1, -2])
+    assert copies.get_feature_names_out(["plot", "pan"]).tolist() == [
+        *("plot", "pan", "plot (domain -2)", "pan (domain -2)", "plot (domain 1)", "pan (domain 1)")
+    ]
+    assert copies.get_feature_names_out()[:3].tolist() == ["x0", "x1", "x0 (domain -2)"]
+    # each name is that of the column which the word fills
+    row = copies.transform([[5.0, 0.0]], sample_domain=[1]).toarray()[0]
+    names = copies.get_feature_names_out(["plot", "pan"])
+    assert names[row != 0.0].tolist() == ["plot", "plot (domain 1)"]
+    with pytest.raises(sc.DataError, match="1 names for 2 columns"):
+        copies.get_feature_names_out(["plot"])

@@ -7,6 +7,10 @@ h = tanh(x W + b);  p(class | x) = softmax(h V + c);  p(target | x) = σ(h·u + 
 Between h and the domain head there is a gradient reversal layer (Ganin et al. 2016): it is the
 identity in the forward pass, and multiplies gradients by −λ in the backward pass. The domain head
 learns to distinguish the domains, and the hidden layer to make that impossible.
+
+Instead of a domain head there may be a distance between the features h of both domains, which is
+minimised with weight λ: their maximum mean discrepancy (Long et al. 2015), or the difference of
+their covariances (Sun and Saenko 2016).
 """
 
 from __future__ import annotations
@@ -102,8 +106,9 @@ class Gradients(NamedTuple):
 
     ``columns``      the columns of X to which the rows of the gradient of W belong
     ``label_loss``   sum of −log p(label) over the ``n_labelled`` labelled items
-    ``domain_loss``  sum of −log p(domain) over all items, without the penalty
-    ``n_right``      number of items whose domain is predicted correctly
+    ``domain_loss``  sum of −log p(domain) over all items, without the penalty; or the distance
+                     between domains, times the number of items
+    ``n_right``      number of items whose domain is predicted correctly; NaN: none is predicted
     """
 
     gradients: dict[str, FloatArray]
@@ -111,14 +116,64 @@ class Gradients(NamedTuple):
     label_loss: float
     n_labelled: int
     domain_loss: float
-    n_right: int
+    n_right: float
+
+
+WIDTHS = 0.25, 0.5, 1.0, 2.0, 4.0
+"""Widths of the kernels of `mean_discrepancy`, relative to the median squared distance."""
+
+
+def find_bandwidth(h: FloatArray) -> float:
+    """Return the median squared distance of two items' features, (items, units)."""
+    squares = (h * h).sum(axis=1)
+    distances = np.maximum(squares[:, None] + squares - 2.0 * h @ h.T, 0.0)
+    return float(np.median(distances[np.triu_indices(len(h), 1)])) or 1.0
+
+
+def mean_discrepancy(
+    h: FloatArray, in_target: BoolArray, bandwidth: float
+) -> tuple[float, FloatArray]:
+    """Compute the maximum mean discrepancy of two domains, and its gradient, (items, units).
+
+    MMD² = Σ_ij a_i a_j k(h_i, h_j), where a is 1 / n for items of the source and −1 / n for items
+    of the target, and k a mean of Gaussian kernels of several widths. It is 0 if, as far as the
+    kernels tell, both domains have the same distribution.
+    """
+    a = np.where(in_target, -1.0 / max(in_target.sum(), 1), 1.0 / max((~in_target).sum(), 1))
+    squares = (h * h).sum(axis=1)
+    distances = np.maximum(squares[:, None] + squares - 2.0 * h @ h.T, 0.0)
+    kernel, slope = np.zeros_like(distances), np.zeros_like(distances)
+    for width in WIDTHS:
+        part = np.exp(-distances / (width * bandwidth)) / len(WIDTHS)
+        kernel += part
+        slope -= part / (width * bandwidth)
+    pulls = a[:, None] * a * slope
+    return float(a @ kernel @ a), 4.0 * (pulls.sum(axis=1)[:, None] * h - pulls @ h)
+
+
+def covariance_distance(h: FloatArray, in_target: BoolArray) -> tuple[float, FloatArray]:
+    """Compute ‖C_source − C_target‖² / (4 units²), and its gradient, (items, units)."""
+    width, parts = h.shape[1], (np.flatnonzero(~in_target), np.flatnonzero(in_target))
+    centred = [h[rows] - h[rows].mean(axis=0) for rows in parts]
+    most = [max(len(rows) - 1, 1) for rows in parts]
+    source, target = (part.T @ part / n for part, n in zip(centred, most, strict=True))
+    gap = source - target
+    gradient = np.zeros_like(h)
+    for rows, part, n, sign in zip(parts, centred, most, (1.0, -1.0), strict=True):
+        gradient[rows] = sign * part @ gap / (n * width**2)
+    return float((gap * gap).sum()) / (4.0 * width**2), gradient
 
 
 def compute_gradients(
-    net: AdversarialWeights, X: Any, y: IntArray, in_target: BoolArray, reversal: float
+    net: AdversarialWeights,
+    X: Any,
+    y: IntArray,
+    in_target: BoolArray,
+    reversal: float,
+    domain_loss: str = "adversary",
 ) -> Gradients:
     """Compute gradients of L_y for V and c, of L_d + ½ RIDGE |u|² for u and d, and of L_y − λ L_d
-    for W and b.
+    for W and b. With a distance L_d between domains, they are those of L_y + λ L_d.
 
     L_y and L_d are means of −log p over labelled items, and over all items.
 
@@ -136,9 +191,20 @@ def compute_gradients(
     by_scores[at_labels] -= 1.0
     by_scores /= max(len(known), 1)
     margin = h @ net.u + net.d
-    by_margin = (expit(margin) - in_target) / len(y)
-
-    back = -reversal * np.outer(by_margin, net.u)
+    by_margin: FloatArray = np.zeros(len(y))
+    back: FloatArray
+    if domain_loss == "adversary":
+        by_margin = (expit(margin) - in_target) / len(y)
+        back = -reversal * np.outer(by_margin, net.u)
+        total = float(-log_expit(np.where(in_target, margin, -margin)).sum())
+        n_right: float = int(((margin > 0.0) == in_target).sum())
+    else:
+        if domain_loss == "mmd":
+            distance, back = mean_discrepancy(h, in_target, find_bandwidth(h))
+        else:
+            distance, back = covariance_distance(h, in_target)
+        back *= reversal
+        total, n_right = distance * len(y), float("nan")
     back[known] += by_scores @ net.V.T
     back *= 1.0 - h * h
     columns: Any = slice(None)
@@ -161,8 +227,8 @@ def compute_gradients(
         columns,
         float(-log_p[at_labels].sum()),
         len(known),
-        float(-log_expit(np.where(in_target, margin, -margin)).sum()),
-        int(((margin > 0.0) == in_target).sum()),
+        total,
+        n_right,
     )
 
 
@@ -205,7 +271,8 @@ class GradientSteps:
 class Epoch(NamedTuple):
     """Means over an epoch's batches, and the loss and accuracy on held-out labels of the source.
 
-    ``domain_loss``      log 2 ≈ 0.693 is chance level; that of ``domain_accuracy`` is 0.5
+    ``domain_loss``      log 2 ≈ 0.693 is chance level; that of ``domain_accuracy`` is 0.5. Or the
+                         distance between the domains, and NaN
     ``validation_loss``  NaN, like ``validation_accuracy``, if nothing is held out
     """
 
@@ -251,6 +318,8 @@ class AdversarialNetwork(AdversarialParameters, Adapter):
     together; the sources need not be similar to each other.
 
     ``reversal``       λ; 0: a plain network, which ignores domains
+    ``domain_loss``    "adversary" as above. "mmd", "coral": no domain head, but a distance between
+                       the domains, which is minimised: L_y + λ L_d
     ``n_units``        number of hidden units
     ``learning_rate``  approximate size of a step for each array; rows are scaled to suit it
     ``batch_size``     number of items in a batch, half source, half target
@@ -314,7 +383,9 @@ class AdversarialNetwork(AdversarialParameters, Adapter):
             for k, rows in enumerate(batches.epoch()):
                 done = (number - 1 + k / batches.n_batches) / self.max_iter
                 weight = self.reversal * (2.0 / (1.0 + np.exp(-STEEPNESS * done)) - 1.0)
-                found = compute_gradients(net, X[rows], y[rows], task.in_target[rows], weight)
+                found = compute_gradients(
+                    net, X[rows], y[rows], task.in_target[rows], weight, self.domain_loss
+                )
                 optimiser.step(found)
                 sums += (*found[2:], len(rows))
             label_loss, n_labelled, domain_loss, n_right, n = sums.tolist()

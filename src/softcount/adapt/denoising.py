@@ -60,9 +60,14 @@ class Layer:
         return gradients
 
 
-def learn_layer(X: Any, corruption: float, outputs: IntArray, most: int = BLOCK) -> Layer:
-    """Learn the layer that reconstructs the columns ``outputs`` of X from all of its columns, each
-    of which is set to 0 with probability ``corruption``.
+def learn_layer(
+    X: Any, corruption: float, outputs: IntArray, most: int = BLOCK, noise: str = "deletion"
+) -> Layer:
+    """Learn the layer that reconstructs the columns ``outputs`` of X from all of its columns.
+
+    With ``noise="deletion"`` each of these is set to 0 with probability ``corruption``. With
+    "additive", normal noise of one variance σ² is added to all of them; ``corruption`` is its share
+    in the mean square of the result, σ² / (σ² + mean square of X).
 
     More columns than ``most`` are distributed by frequency over blocks, each of which reconstructs
     the outputs alone (Chen et al. 2012, for high dimensions; there blocks are drawn at random).
@@ -77,11 +82,16 @@ def learn_layer(X: Any, corruption: float, outputs: IntArray, most: int = BLOCK)
     n_blocks = -(-len(order) // most)
     blocks = [np.sort(order[number::n_blocks]) for number in range(n_blocks)]
     wanted, weights = _columns(X, outputs), []
+    square = X.multiply(X).sum() if sparse.issparse(X) else np.square(X, dtype=np.float64).sum()
+    added = float(square) / X.shape[1] * corruption / (1.0 - corruption)  # rows · σ²
     bias = np.zeros(len(outputs))
     for columns in blocks:
         part = _columns(X, columns)
         scatter, shared = _scatter(part, part, closed=True), _scatter(part, wanted)
-        solution = solve_denoising(scatter, shared, corruption)
+        if noise == "additive":
+            solution = solve_additive(scatter, shared, added)
+        else:
+            solution = solve_denoising(scatter, shared, corruption)
         weights.append(solution[:-1].astype(np.float32))
         bias += solution[-1] / n_blocks
     return Layer(blocks, weights, bias.astype(np.float32))
@@ -102,8 +112,26 @@ def solve_denoising(scatter: FloatArray, shared: FloatArray, corruption: float) 
     diagonal = scatter.diagonal() * kept
     scatter *= kept
     scatter *= kept[:, np.newaxis]
-    np.fill_diagonal(scatter, diagonal + RIDGE * diagonal.mean())
+    np.fill_diagonal(scatter, diagonal)
     shared *= kept[:, np.newaxis]
+    return _solve(scatter, shared)
+
+
+def solve_additive(scatter: FloatArray, shared: FloatArray, added: float) -> FloatArray:
+    """Solve the same in expectation over normal noise added to the features, not to the constant:
+    E[Q] = S + n σ² I and E[P] = S, ridge regression.
+
+    ``added``  n σ², for n rows
+    """
+    features = np.arange(len(scatter) - 1)
+    scatter[features, features] += added
+    return _solve(scatter, shared)
+
+
+def _solve(scatter: FloatArray, shared: FloatArray) -> FloatArray:
+    """Solve E[Q] Wᵀ = E[P]ᵀ, both overwritten."""
+    diagonal = scatter.diagonal()
+    np.fill_diagonal(scatter, diagonal + RIDGE * diagonal.mean())
     # transposed to column order for the solver; the matrix is symmetric
     factor = cho_factor(scatter.T, overwrite_a=True, check_finite=False)
     return np.asarray(cho_solve(factor, shared, overwrite_b=True, check_finite=False))
@@ -143,7 +171,8 @@ class DenoisingProjection(DenoisingParameters, Projection):
     The features of the classifier are the words, and a (h − mean of h) of every layer, where a
     gives all layers the same norm.
 
-    ``corruption``  p
+    ``noise``       "deletion" as above; "additive": normal noise is added to every value instead
+    ``corruption``  p; of additive noise its share in the mean square of what layers then read
     ``n_layers``    number of layers, each applied to the output of the one before
     ``n_outputs``   number of words that are reconstructed from all words: those with the largest
                     minimum of their frequencies in the sources and in the target
@@ -188,7 +217,7 @@ class DenoisingProjection(DenoisingParameters, Projection):
         self.layers_, means, factors = [], [], []
         outputs, hidden = self.outputs_, X
         for _ in range(self.n_layers):
-            layer = learn_layer(hidden, self.corruption, outputs)
+            layer = learn_layer(hidden, self.corruption, outputs, noise=self.noise)
             hidden = layer(hidden)
             outputs = np.arange(len(outputs))
             mean = hidden.mean(axis=0, dtype=np.float64)

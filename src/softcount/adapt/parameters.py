@@ -108,12 +108,24 @@ class PivotParameters(ClassifierParameters):
 class DenoisingParameters(ClassifierParameters):
     """Corruption, number and outputs of the layers, and their input."""
 
+    noise: Annotated[
+        str,
+        OneOf("deletion", "additive"),
+        Doc(
+            "How items are corrupted. deletion: words are dropped. additive: normal noise is added "
+            "to every value."
+        ),
+    ] = "deletion"
+
     corruption: Annotated[
         float,
         Probability(
             hint="the proportion of words dropped: 0.8 suits reviews, 0.5 to 0.9 are usual"
         ),
-        Doc("Probability with which each word is dropped."),
+        Doc(
+            "Probability with which each word is dropped; of additive noise, its share in the mean "
+            "square of what is then read."
+        ),
     ] = 0.8
     n_layers: Annotated[int, Integer(most=MAX_RUNS), Doc("Number of layers.")] = 2
     n_outputs: Annotated[int, Integer(), Doc("Number of words that are reconstructed.")] = 2000
@@ -136,8 +148,17 @@ class AdversarialParameters:
     reversal: Annotated[
         float,
         Number(hint="1 is usual; 0 does not adapt"),
-        Doc("Weight of the reversed gradient; 0: a plain network."),
+        Doc("Weight of the reversed gradient, or of the distance; 0: a plain network."),
     ] = 1.0
+    domain_loss: Annotated[
+        str,
+        OneOf("adversary", "mmd", "coral"),
+        Doc(
+            "What makes the domains alike. adversary: a classifier of domains, whose gradient is "
+            "reversed. mmd, coral: a distance between the features of both domains, which is made "
+            "small: maximum mean discrepancy, or the difference of covariances."
+        ),
+    ] = "adversary"
     n_units: Annotated[int, Integer(most=MAX_CLASSES), Doc("Number of hidden units.")] = 50
     learning_rate: Annotated[
         float, Number(above=True, hint="0.02 is usual"), Doc("Size of a step, for each array.")

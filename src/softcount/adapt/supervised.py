@@ -27,7 +27,7 @@ from softcount.adapt.parameters import (
 from softcount.core.bounds import within_range
 from softcount.core.contract import Transformer, as_configured
 from softcount.core.errors import DataError, LearnerError, brief
-from softcount.core.types import FloatArray, IntArray
+from softcount.core.types import Array, FloatArray, IntArray
 
 WEIGHTS = (1.0, 2.0, 3.0, 5.0, 10.0, 20.0)
 """Candidate weights of a target item, for `Weighted`."""
@@ -185,6 +185,24 @@ class FeatureCopies(Transformer):
         shape = (n, width * (1 + len(self.domains_)))
         specific = sparse.csr_matrix((X.data[known], (rows, columns)), shape=shape)
         return sparse.csr_matrix((X.data, X.indices, X.indptr), shape=shape) + specific
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Return the names of the augmented features: those of the general copies as they are,
+        those of each domain's with its number, as in "plot (domain -1)".
+
+        ``input_features``  names of the columns, such as a vectorizer's; None: x0, x1, …
+        """
+        check_is_fitted(self, "domains_")
+        numbered = [f"x{column}" for column in range(self.n_features_in_)]
+        given = getattr(self, "feature_names_in_", numbered)
+        names = [*map(str, given if input_features is None else input_features)]
+        if len(names) != self.n_features_in_:
+            raise DataError(
+                f"{len(names)} names for {self.n_features_in_} columns",
+                "give one for each column, in order",
+            )
+        copies = [f"{name} (domain {d})" for d in self.domains_.tolist() for name in names]
+        return np.array([*names, *copies], dtype=object)
 
 
 class EasyAdapt(ClassifierParameters, Adapter):
