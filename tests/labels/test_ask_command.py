@@ -27,7 +27,8 @@ def test_questions_are_answered_and_taken_back(posts: Path, tmp_path: Path) -> N
     questions = result.stdout.splitlines()
     # the two lines that have words of both
     assert sorted(questions) == ["4\t\tapple dog", "7\t\tdog bread"]
-    assert "2 of 6 lines have a label; 2 to label next, by margin" in result.stderr
+    assert "2 of 6 lines have a label" in result.stderr
+    assert "2 to label next, by margin" in result.stderr
     filled = tmp_path / "filled.tsv"
     filled.write_text("".join(line.replace("\t\t", "\tfood\t") + "\n" for line in questions[:1]))
     labelled = tmp_path / "labelled.tsv"

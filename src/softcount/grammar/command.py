@@ -683,7 +683,7 @@ class LearnGrammar(LearnerOptions, LearningCommand):
             reader = BracketReader(iter(lines), self.brackets, self.cleaning, self.labels, known)
             brackets = reader.read(text)
         data = GrammarData(text, trees, brackets, gold)
-        self.short, self.notes = data.select_short(self.max_length)
+        self.short, self.remarks = data.select_short(self.max_length)
         return data
 
     def make(self, data: GrammarData) -> PCFG:
@@ -716,7 +716,7 @@ class LearnGrammar(LearnerOptions, LearningCommand):
         from softcount.grammar.report import count_labels, summarise_grammar
         from softcount.text.corpora import in_parts
 
-        notes, scores, parses = [*self.notes], list[str](), None
+        notes, scores, parses = [*self.remarks], list[str](), None
         lines, counts, failures = Spool(), Counter[str](), list[int]()
         if data.text is not None:
             wanted = (data.gold, data.trees, data.brackets, self.html, self.show or None)

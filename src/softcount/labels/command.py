@@ -710,11 +710,10 @@ class Ask(WordOptions, Command):
                 random_state=self.seed,
             )
         n_labelled = sum(label is not None for label in labels)
-        typer.echo(
-            f"softcount: {n_labelled:,} of {len(rows):,} lines have a label; "
+        self.notes += [
+            f"{n_labelled:,} of {len(rows):,} lines have a label",
             f"{len(questions)} to label next, by {self.by}",
-            err=True,
-        )
+        ]
         try_all(
             lambda: print_questions(records, [rows[number] for number in questions]),
             if_given(self.output, lambda path: write_records(path, records)),
