@@ -20,6 +20,7 @@ from softcount.core.types import (
     FloatArray,
     IntArray,
     Params,
+    PosteriorRows,
     Stats,
     Uncounted,
 )
@@ -140,6 +141,16 @@ class PoissonMixtureCore(Model):
         emitted = xlogy(counts[:, None], rates[:, 0]) - rates[:, 1]
         joint: FloatArray = weights + emitted - gammaln(counts + 1.0)[:, None]
         return joint
+
+    def lay_out(self, params: Params, shard: Shard, how: EStep, local: Any = None) -> PosteriorRows:
+        """What is hidden: a row per item, a column per class; `e_step` prints it."""
+        numbers, counts = shard
+        joint = self.log_joint(params, counts)
+        if how.fill == "hard":
+            return PosteriorRows(np.eye(joint.shape[1])[joint.argmax(axis=1)], numbers)
+        tempered = how.temper * joint
+        totals = logsumexp(tempered, axis=1, keepdims=True)
+        return PosteriorRows(np.exp(tempered - totals), numbers)
 
     def expect(self, params: Params, shard: Shard, how: EStep, local: Any = None) -> Stats:
         numbers, counts = shard

@@ -52,6 +52,13 @@ def test_every_learner_tells_the_two_rates_apart(learner: str) -> None:
     assert few < 3.0 < 7.0 < many
 
 
+def test_its_half_steps_are_a_fit() -> None:
+    model = PoissonMixture(2, learner="em", max_iter=1).fit(ITEMS, keep_posteriors=True)
+    posteriors = model.e_step(ITEMS, model.trace_.params[0])
+    np.testing.assert_allclose(model.m_step(ITEMS, posteriors)["rates"], model.params_["rates"])
+    np.testing.assert_allclose(model.e_step(ITEMS).values, model.predict_proba(ITEMS))
+
+
 def test_it_is_an_estimator_of_scikit_learn_s_kind() -> None:
     search = GridSearchCV(
         PoissonMixture(2, learner="em"),

@@ -1067,6 +1067,12 @@ class BidirectionalAligner(BaseAligner):
 
     # tables
     @property
+    def params_(self) -> dict[str, Any]:
+        """All tables of both directions: "forward.translation", "backward.translation", …"""
+        self._require_fit()
+        return NamedTables(join_directions(side.params_ for side in self._directions))
+
+    @property
     def source_words_(self) -> list[str]:
         """The source words."""
         return self.forward_.source_words_

@@ -15,7 +15,7 @@ import numpy as np
 from softcount.core import interrupt
 from softcount.core.bounds import MAX_SEED
 from softcount.core.contract import SklearnContract
-from softcount.core.display import PrintedTable
+from softcount.core.display import NamedTables, PrintedTable
 from softcount.core.errors import ImpossibleItem, LearnerError, brief
 from softcount.core.estimate import Estimate, announce, estimate
 from softcount.core.fit import Run, fit, open_session
@@ -585,6 +585,12 @@ class Estimator(HasLearner):
             from sklearn.exceptions import NotFittedError  # imported only when it is needed
 
             raise NotFittedError(f"this {type(self).__name__} has not been fitted: call fit first")
+
+    @property
+    def params_(self) -> Any:
+        """The learned tables by name."""
+        self._require_fit()
+        return NamedTables({name: np.array(table) for name, table in self.raw_params_.items()})
 
     @property
     def trace_(self) -> Trace:

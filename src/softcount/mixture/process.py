@@ -7,6 +7,7 @@ bound would be higher with a single class. So pairs of classes are merged if tha
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -18,8 +19,10 @@ from numpy.random import Generator
 from scipy.special import xlogy
 
 from softcount.core import interrupt
+from softcount.core.errors import DataError, LearnerError
 from softcount.core.estimator import FitOptions, RunOptions
-from softcount.core.types import FloatArray, Params, Stats
+from softcount.core.fit import open_session
+from softcount.core.types import EStep, FloatArray, Params, Stats
 from softcount.core.verdict import Verdict
 from softcount.engines.blocks import Addable, tree_sum
 from softcount.families import StickBreaking
@@ -276,6 +279,48 @@ class DirichletProcess(Clusterer):
     def _after_fit(self, corpus: MixtureCorpus) -> None:
         super()._after_fit(corpus)
         self.n_classes_ = len(np.unique(self.labels_))
+
+    def n_classes_posterior(self, X: Any = None) -> dict[int, float]:
+        """Return the posterior over the number of classes, from the kept draws of a sampler.
+
+        Each draw has so many classes with at least one item; the proportions of draws are those of
+        the posterior p(number of classes | data).
+
+        ``X``  the training data, of which `Gibbs` draws the classes anew; `CollapsedGibbs` has
+               counted them, and needs no data
+
+        >>> from softcount import CollapsedGibbs
+        >>> texts = ["a b a", "b a b", "c d d", "d c c", "e f f", "f e e"] * 4
+        >>> model = DirichletProcessMixture(10, learner=CollapsedGibbs()).fit(texts)
+        >>> max(model.n_classes_posterior().items(), key=lambda pair: pair[1])[0]
+        3
+        """
+        draws = [draw for chain in self._get_fit().draws for draw in chain]
+        if not draws:
+            raise LearnerError(
+                f"{self._learner} draws no samples", "fit with CollapsedGibbs() or Gibbs()"
+            )
+        if self._learner.schedule.collapses:
+            numbers = [self._count_occupied(draw) for draw in draws]
+        elif X is None:
+            raise DataError("Gibbs() draws parameters, not classes", "give the training data")
+        else:
+            corpus = self._bind_more(self.core_, X)
+            numbers = []
+            for n, draw in enumerate(draws):
+                how = EStep(fill="sample", stream=n)
+                with open_session(self.core_, corpus, self.engine) as session:
+                    counts = session.expect(self.core_.expect, draw, how).counts["weights"]
+                numbers.append(int(np.count_nonzero(np.asarray(counts) > 0.0)))
+        shares = Counter(numbers)
+        return {k: shares[k] / len(draws) for k in sorted(shares)}
+
+    def _count_occupied(self, params: Params) -> int:
+        """Count the classes whose mean E[θ | x, z] is not that of an empty class."""
+        family, table = self.core_.emission.family, params[self.core_.emission.table]
+        empty = family.mean(family.zeros(), table)
+        differs = np.abs(np.asarray(table) - empty) > 1e-12 * np.abs(empty)
+        return int(np.count_nonzero(differs.reshape(self.n_components, -1).any(axis=1)))
 
 
 def _largest_first(start: Start) -> Start:

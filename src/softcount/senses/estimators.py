@@ -11,11 +11,13 @@ import numpy as np
 from scipy import sparse
 
 from softcount.core import store
+from softcount.core.display import PrintedTable
 from softcount.core.errors import DataError, StoreError
 from softcount.core.estimate import Estimate
 from softcount.core.estimator import FitOptions, HasLearner, all_or_nothing, check_learner
 from softcount.core.folder import resumable
 from softcount.core.parameters import ShortRunParameters, check_parameters, describe
+from softcount.core.posteriors import Posteriors
 from softcount.core.store import AGAIN, Stored, numbers, strings
 from softcount.core.theory import Decomposition
 from softcount.core.types import Array, Fit, FloatArray, IntArray, Trace
@@ -322,6 +324,19 @@ class SenseInducer(SenseInducerParameters, store.Saveable, HasLearner):
         decreases it: see `softcount.decompose`."""
         mixture = self._require_fit()
         return mixture.decompose(self._encode(sentences, positions), params, at)
+
+    def e_step(self, data: Any, params: Any = None, *, positions: Positions = None) -> Posteriors:
+        """Do the E-step by itself: the posterior of each sense of each occurrence."""
+        mixture = self._require_fit()
+        return mixture.e_step(self._encode(data, positions), params)
+
+    def m_step(self, data: Any, posteriors: Any = None, *, positions: Positions = None) -> Any:
+        """Do the M-step by itself: the mixture's parameters from posteriors."""
+        return self._require_fit().m_step(self._encode(data, positions), posteriors)
+
+    def steps(self) -> PrintedTable:
+        """Return the run of the mixture as a table: see `Estimator.steps`."""
+        return self._require_fit().steps()
 
     # inference for sentences
     def occurrences(self, sentences: Any, *, positions: Positions = None) -> list[Occurrence]:
