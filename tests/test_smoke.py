@@ -45,7 +45,8 @@ def test_no_estimator_is_forgotten() -> None:
     namespaces = [one for one in at_the_top if inspect.ismodule(one)]
     public = at_the_top + [getattr(one, name) for one in namespaces for name in dir(one)]
     classes = {one.__name__ for one in public if inspect.isclass(one) and hasattr(one, "fit")}
-    assert classes | {"Translator"} == set(ESTIMATORS)  # which is given fitted models
+    tried = {name.partition(",")[0] for name in ESTIMATORS}
+    assert classes | {"Translator"} == tried  # which is given fitted models
 
 
 @pytest.mark.parametrize("name", sorted(ESTIMATORS))

@@ -64,7 +64,7 @@ def test_every_command_that_learns_has_these_options() -> None:
         if isinstance(command, type) and issubclass(command, LearnerOptions):
             assert set(ENGINE_OPTIONS) <= set(list_options(command))
             learning += 1
-    assert learning == 11
+    assert learning == 13
     assert "--cluster-folder" in done("resume", "--help").stdout
 
 

@@ -81,12 +81,12 @@ def test_all_commands_meet_streams_in_one_way(world: Path) -> None:
 
 @pytest.mark.slow
 def test_standard_input_that_is_closed(world: Path) -> None:
-    others = ("similar", "parse", "story", "adapt", "corpus", "align -s")
+    others = ("similar", "parse", "story", "adapt", "corpus", "align -s", "rules")
     calls = {call.words.split()[0]: call for call in PRINTING if not call.words.startswith(others)}
     every = [[words[0], "-", *words[2:]] for words in map(words_of, calls.values())]
     every += [["parse", "grammar.m"], ["similar", "topics.m"], ["story", "coins.py", "-"]]
     every += [["corpus", "build", "-", "-o", "new"], ["align"], ["tag", "-k", "2"]]
-    every += [["adapt", "--source", "books", "--target", "-"]]
+    every += [["adapt", "--source", "books", "--target", "-"], ["rules", "rules", "-"]]
     specs = [{"words": words, "stdin": "closed"} for words in every]
     for words, one in zip(every, results(specs, world), strict=True):
         assert (one["code"], one["out"]) == (1, ""), (words, one)

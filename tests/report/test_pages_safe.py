@@ -140,7 +140,7 @@ PAGES = commands_with_pages()
 
 def test_which_commands_write_pages() -> None:
     with_pages = "cluster classify annotators bootstrap propagate cotrain adapt select topics "
-    with_pages += "senses align tag grammar story demo"
+    with_pages += "bags rules senses align tag grammar story demo"
     assert set(PAGES) == set(with_pages.split())
 
 

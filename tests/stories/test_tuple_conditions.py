@@ -101,7 +101,7 @@ def test_a_key_of_the_wrong_length_is_named() -> None:
 
 def test_tables_print_themselves_and_are_json(tmp_path: Path) -> None:
     model = fitted(hands)
-    assert "('A', 0): " in repr(model.params_)
+    assert "\nA, 0 " in repr(model.params_)
     program = tmp_path / "hands.py"
     program.write_text(
         "import softcount as sc\n"

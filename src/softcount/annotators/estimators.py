@@ -242,6 +242,12 @@ class Annotators(AnnotatorsParameters, Mixture):
             self.n_features_in_, self.n_classes, self.tying, self.silence, self._followers
         )
 
+    def _bind_more(self, core: MixtureCore, X: Any) -> MixtureCorpus:
+        read = read_votes(X, self.annotators_.tolist())
+        x = self._observe(read, None)
+        free = ClassConstraints.nothing(len(x), core.n_classes)
+        return VotedItems(x, free, as_array(read.items))
+
     def observe(self, X: Any, *, first: bool = False) -> Bags | Ballots:
         return self._observe(read_votes(X, self.annotators_.tolist()), None)
 

@@ -108,7 +108,8 @@ def _run_rules(path: Path) -> dict[str, Rule]:
 
 def _read_patterns(path: Path) -> dict[str, Rule]:
     rules: dict[str, Rule] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    lines = path.read_text(encoding="utf-8").split("\n")  # splitlines would split at more
+    for number, line in enumerate((line.removesuffix("\r") for line in lines), 1):
         if not line.strip() or line.startswith("#"):
             continue
         label, tab, regex = line.partition("\t")

@@ -193,8 +193,11 @@ def read_label(value: Any, place: str) -> str | None:
     return None if text in UNKNOWN else text
 
 
-def write_records(path: Path, records: Records) -> None:
-    """Write the lines to a file, each as it was read, with its label filled in."""
+def write_records(path: Path, records: Records, option: str) -> None:
+    """Write the lines to a file, each as it was read, with its label filled in.
+
+    ``option``  the option that named the file, for messages
+    """
     lines = []
     for number, fields in enumerate(records.fields):
         if number in records.blank:
@@ -204,4 +207,10 @@ def write_records(path: Path, records: Records) -> None:
         else:
             lines.append("\t".join(fields.values()))
     text = "".join(f"{line}\n" for line in lines)
-    write_whole(path, text.encode("utf-8", "surrogatepass"))
+    try:
+        write_whole(path, text.encode("utf-8", "surrogatepass"))
+    except OSError as error:
+        raise DataError(
+            f"cannot write the lines {path}: {error.strerror}",
+            f"choose another place with {option}",
+        ) from error

@@ -41,6 +41,11 @@ REHEARSALS = {
         annotators votes.tsv
         annotators votes.tsv --learner variational-bayes
     """,
+    "rules": """
+        rules patterns.tsv texts.txt
+        rules patterns.tsv texts.txt --no-words --silence
+    """,
+    "bags": "bags bags.tsv",
     "bootstrap": "bootstrap some.tsv --seeds seeds.tsv",
     "propagate": "propagate some.tsv",
     "cotrain": "cotrain views.tsv --views one,two --columns label,one,two",
@@ -173,6 +178,10 @@ def write_files(folder: Path) -> None:
         "some.tsv": noted,
         "seeds.tsv": ["sea\twind", "kitchen\tonion"],
         "votes.tsv": [f"{i}\t{who}\t{(i + i * who // 3) % 2}" for i, who in votes],
+        "patterns.tsv": ["sea\twind|sea|boat", "kitchen\tonion|rice", "football\tgoal|match"],
+        "bags.tsv": [
+            f"bag{i}\t{'yn'[i % 2]}\t{'ab'[i % 2]} {word}" for i in range(6) for word in "xyz"
+        ],
         "views.tsv": [f"{'ab'[i % 2] if i < 4 else ''}\t{i % 2}w {i}\t{i % 2}v" for i in range(8)],
         "source.tsv": 4 * ["pos\tgood plot", "neg\tbad page"],
         "target.tsv": ["pos\tgood knife", "neg\tbad pan", *3 * ["\tgood knife", "\tbad blunt pan"]],

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -106,16 +105,11 @@ class Grid:
     def html(self) -> str:
         """Return the table as HTML."""
         heads, rows = self.cells()
-        top = "".join(f"<th>{escape(name)}</th>" for name in heads)
-        body = []
-        for row in rows:
-            names = "".join(f"<th>{escape(cell)}</th>" for cell in row[: self.n_names])
-            cells = "".join(f"<td>{escape(cell)}</td>" for cell in row[self.n_names :])
-            body.append(f"<tr>{names}{cells}</tr>")
-        title = f"<caption>{escape(self.title)}</caption>" if self.title else ""
-        head = f"<thead><tr>{top}</tr></thead>" if any(heads) else ""
-        note = f"<p>{escape(self.note)}</p>" if self.note else ""
-        return f"<table>{title}{head}<tbody>{''.join(body)}</tbody></table>{note}"
+        # imported by name: the report package is a layer above this one
+        render = import_module("softcount.report.page").render
+        parts = {"heads": heads, "rows": rows, "n_names": self.n_names}
+        template = "report/templates/grid.html"
+        return str(render(template, title=self.title, note=self.note, **parts)).strip()
 
 
 def _last(note: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from importlib import import_module
 from typing import Any
 
 
@@ -10,7 +11,9 @@ class _InNotebooks:
     """What a notebook shows of a verdict; an enumeration has no room for such names itself."""
 
     def _repr_html_(self: Any) -> str:
-        return f"<p>{'✓' if self.good else '✗'} {self}</p>"
+        # imported by name: the report package is a layer above this one
+        render = import_module("softcount.report.page").render
+        return str(render("report/templates/verdict.html", verdict=self)).strip()
 
 
 class Verdict(_InNotebooks, StrEnum):

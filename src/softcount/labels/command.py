@@ -716,7 +716,7 @@ class Ask(WordOptions, Command):
         ]
         try_all(
             lambda: print_questions(records, [rows[number] for number in questions]),
-            if_given(self.output, lambda path: write_records(path, records)),
+            if_given(self.output, lambda path: write_records(path, records, "--output")),
         )
 
 
