@@ -27,6 +27,7 @@ SMALL_CUTS = {
     "softcount.align.data.CUT": 1 << 9,
     "softcount.mixture.data.MOST_POINTS": 50,
     "softcount.text.bags.MOST_DOCUMENTS": 16,
+    "softcount.instances.core.MOST_ENTRIES": 60,
     "softcount.stories.data._SHARD_COST": 300,
     "softcount.stories.data._ENTRY_COST": 0,
 }

@@ -90,6 +90,8 @@ def ask_story(model: Any, items: Any) -> list[Any]:
     return [model.score(items), str(model.posterior(items[0]))]
 
 
+BAGS = [number // 3 for number in range(len(TEXTS))]
+OF_BAGS = {bag: ("no", "yes", None)[bag % 3] for bag in BAGS}
 Ask = Callable[[Any, Any], list[Any]]
 MODELS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], Ask, tuple[Any, ...]]] = {
     "multinomial": (
@@ -126,6 +128,12 @@ MODELS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], Ask, tuple[Any, ...
         lambda **more: sc.NaiveBayes(**more),
         (TEXTS, LABELS),
         lambda model, X: [model.predict(X), model.predict_proba(X)],
+        (BATCH, STEPWISE),
+    ),
+    "bags": (
+        lambda **more: sc.labels.MultipleInstance(**more),
+        (TEXTS, OF_BAGS, BAGS),
+        lambda model, X: [model.predict_proba(X, BAGS), model.predict(X, BAGS)],
         (BATCH, STEPWISE),
     ),
     "gaussians": (
