@@ -205,10 +205,34 @@ def test_the_best_draw_has_the_largest_joint_probability() -> None:
     assert draws.best == draws[int(np.argmax(draws.log_joint))]
 
 
-def test_chains_are_not_drawn_position_by_position() -> None:
-    model = sc.HMM(2).fit(SENTENCES)
+@pytest.mark.parametrize("name", ["hmm", "aligner"])
+def test_chains_are_drawn_whole(name: str) -> None:
+    model, data, _ = MODELS[name]
+    draws = model.fit(data).sample_hidden(data, 1500, random_state=1)
+    error = np.nan_to_num(draws.frequencies().values - draws.posteriors.values)
+    assert np.abs(error).max() < 0.06
+
+
+def test_the_joint_probability_of_a_drawn_path_is_its_product() -> None:
+    model = sc.HMM(2, learner=ONE).fit(SENTENCES)
+    start, transitions, emissions = (
+        np.asarray(model.params_[name]) for name in ("start", "transitions", "emissions")
+    )
+    draws, words = model.sample_hidden(SENTENCES, 5), model.words_
+    for drawn, log_joint in zip(draws.numbers, draws.log_joint, strict=True):
+        total, paths = 0.0, drawn.reshape(4, 3).tolist()
+        for path, sentence in zip(paths, SENTENCES, strict=True):
+            total += math.log(start[0, path[0]]) + math.log(transitions[path[-1], 2])
+            total += sum(math.log(transitions[a, b]) for a, b in itertools.pairwise(path))
+            pairs = zip(path, sentence.split(), strict=True)
+            total += sum(math.log(emissions[k, words.index(w)]) for k, w in pairs)
+        assert log_joint == pytest.approx(total, rel=1e-10)
+
+
+def test_spans_are_not_drawn_one_by_one() -> None:
+    model, data, _ = MODELS["rules"]
     with pytest.raises(LearnerError, match="depend on each other"):
-        model.sample_hidden(SENTENCES)
+        model.fit(data).sample_hidden(data)
 
 
 def test_an_e_step_needs_parameters_and_names_what_is_wrong() -> None:

@@ -55,6 +55,16 @@ def tables(model: StoryModel) -> list[Any]:
     return [model.core_.view_params(params) for params in model.trace_.params]
 
 
+def test_half_steps_come_by_turns() -> None:
+    model = coins(keep_posteriors=True)
+    halves = list(model.trace_.half_steps())
+    assert [kind for _, kind, _ in halves] == ["M", "E"] * 4
+    (_, _, params), (_, _, posteriors) = halves[2:4]
+    np.testing.assert_array_equal(model.e_step(ITEMS, params).values, posteriors.values)
+    with pytest.raises(AttributeError, match="keep_posteriors=True"):
+        next(coins().trace_.half_steps())
+
+
 def test_large_models_do_not_print_all_their_parameters() -> None:
     model = sc.PLSA(5).fit(TEXTS * 3, keep_posteriors=True)
     assert next(iter(model.steps().columns)) in ("log-likelihood", "objective")

@@ -724,6 +724,8 @@ class HMMAlignmentCore(AlignmentCore):
     ``prior``   Dirichlet prior of the jump weights
     """
 
+    lays_out_draws = True
+
     def __init__(
         self,
         name: str,

@@ -22,7 +22,7 @@ from softcount.core.fit import Run, fit, open_session
 from softcount.core.folder import resumable
 from softcount.core.model import Corpus, Model, NamingCorpus
 from softcount.core.parameters import check_parameters, check_whole
-from softcount.core.posteriors import Posteriors, infer, update
+from softcount.core.posteriors import Posteriors, draw_whole, infer, update
 from softcount.core.posteriors import count as count_posteriors
 from softcount.core.progress import LOG, Display, phase
 from softcount.core.steps import tabulate_steps
@@ -517,7 +517,12 @@ class Estimator(HasLearner):
         with the largest log p(x, z | θ), the best sampled assignment.
         """
         check_whole("n", n)
-        return self.e_step(data, params, **known).draw(n, random_state)
+        posteriors = self.e_step(data, params, **known)
+        _, core, corpus = self._bind_again(data, known)
+        if posteriors.independent or not core.lays_out_draws:
+            return posteriors.draw(n, random_state)
+        stream = int(np.random.default_rng(random_state).integers(2**62))
+        return draw_whole(core, corpus, posteriors, n, stream, self.engine)
 
     def _e_options(self, temper: float = 1.0) -> EStep:
         """Return the options of an E-step by itself: hard if the learner is, otherwise soft."""

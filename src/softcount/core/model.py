@@ -43,6 +43,9 @@ class Model(ABC):
     """Whether the E-step of one shard uses several threads (otherwise: one thread per shard)."""
     local_name: str = ""
     """Name of the table of parameters that belong to items; empty if there are none."""
+    lays_out_draws: bool = False
+    """Whether `lay_out` lays out draws, too: 1 for the drawn value of each row; for models whose
+    rows depend on each other."""
     holds_out: bool = False
     """Whether it defines `held_out_log_likelihood`."""
     averages_draws: bool = False

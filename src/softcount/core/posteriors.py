@@ -21,6 +21,7 @@ from softcount.core.fit import open_session
 from softcount.core.model import Model
 from softcount.core.types import EStep, FloatArray, IntArray, Params, PosteriorRows, Stats
 from softcount.engines.blocks import tree_sum
+from softcount.learners.schedules import expected_log
 
 if TYPE_CHECKING:
     from softcount.engines.base import Engine, Shard
@@ -283,6 +284,26 @@ def _join_rows(core: Model, parts: Sequence[Stats], n_items: int) -> dict[str, A
     for part in parts:
         table[np.asarray(part.counts["numbers"])] = part.counts["rows"]
     return {core.local_name: table}
+
+
+def draw_whole(
+    core: Model, corpus: Any, posteriors: Posteriors, n: int, stream: int, engine: Engine | None
+) -> Draws:
+    """Draw the hidden values of whole items, n times, where rows depend on each other.
+
+    log p(x, z | θ) of a draw is the expected log of its counts.
+    """
+    numbers, logs = np.empty((n, len(posteriors)), np.int64), np.empty(n)
+    params = posteriors.params
+    with open_session(core, corpus, engine) as session:
+        for draw in range(n):
+            how = EStep("sample", stream=stream + draw, theory=True)
+            rows, _ = gather_rows(list(session.map(core.lay_out, params, how)))
+            numbers[draw] = np.nan_to_num(rows.values).argmax(axis=1)
+            stats = session.expect(core.expect, params, how)
+            of_counts = expected_log(core.families, stats.counts, params)
+            logs[draw] = of_counts + stats.uncounted.expected
+    return Draws(posteriors, np.arange(len(posteriors)), numbers, logs)
 
 
 # The M-step

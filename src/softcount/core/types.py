@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -410,6 +410,18 @@ class Trace(Sequence[State]):
             steps[0] = replace(steps[0], restarted_from=start.params)
         kept = self.keeps_params and later.keeps_params
         return Trace((*self.states, *steps), later.verdict, kept)
+
+    def half_steps(self) -> Iterator[tuple[int, str, Any]]:
+        """Yield the half-steps of the run: (step, "E", posteriors), (step, "M", parameters), ….
+
+        The E-step at a step's parameters comes after them; the M-step that follows makes those of
+        the next step. The start's parameters come first, as if an M-step had made them.
+        """
+        if not self.posteriors:
+            raise AttributeError("this trace has no posteriors: fit with keep_posteriors=True")
+        for state, posteriors in zip(self.states, self.posteriors, strict=True):
+            yield state.step, "M", state.params
+            yield state.step, "E", posteriors
 
     @property
     def params(self) -> list[Params]:

@@ -50,6 +50,7 @@ class HMMCore(Model):
     """
 
     threads_inside = True
+    lays_out_draws = True
 
     def __init__(
         self,
@@ -132,14 +133,16 @@ class HMMCore(Model):
     def lay_out(
         self, params: Params, shard: SentenceShard, how: EStep, local: Any = None
     ) -> PosteriorRows:
-        """Return γ_i(k), the posterior of each token's state; with hard E-steps the best path."""
+        """Return γ_i(k), the posterior of each token's state; or the best path, or one drawn."""
         trellis = self.make_trellis(params, shard, how.threads)
         if how.temper != 1.0:
             emissions = trellis.emissions._replace(table=trellis.emissions.table**how.temper)
             chain = self.make_chain(params, how.temper)
             trellis = replace(trellis, chain=chain, emissions=emissions)
-        if how.fill == "hard":
-            (path,), logs = trellis.find_best_paths()
+        if how.fill != "soft":
+            (path,), logs = (
+                trellis.find_best_paths() if how.fill == "hard" else trellis.draw_paths(how.stream)
+            )
             gamma = np.zeros((shard.n_tokens, self.n_states))
             gamma[np.arange(len(path)), path] = 1.0
         else:
