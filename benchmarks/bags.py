@@ -35,8 +35,8 @@ import softcount as sc
 
 DRAWS = 5
 SIZE, TARGET = 8, "sci.space"
-TEST_BAGS = 400
-NUMBERS = (50, 200, 800)
+TEST_BAGS = 200
+NUMBERS = (50, 200)
 
 
 class Bags(NamedTuple):

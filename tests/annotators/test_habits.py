@@ -191,6 +191,26 @@ def test_a_fixed_balance_stays() -> None:
         sc.Annotators(class_balance={"x": 0.5, "y": 0.5}).fit(votes)
 
 
+@pytest.mark.parametrize("tying", ["none", "one-coin", "mace"])
+def test_trust_is_votes_that_nobody_gave(tying: str) -> None:
+    votes = dict(enumerate(some_items(2, 40)))
+    model = sc.Annotators(tying=tying, trust=1e6).fit(votes)
+    guessed = 0.2 / 3 if tying == "mace" else 0.0  # careless, and right by chance
+    np.testing.assert_allclose(model.accuracy_, 0.8 + guessed, atol=0.1 if guessed else 1e-3)
+    few = sc.Annotators(tying=tying, trust=5).fit(votes)
+    assert np.ptp(few.accuracy_) > 0.01
+
+
+def test_rules_that_are_trusted_are_not_learned_to_be_wrong() -> None:
+    """Two rules for one label each contradict nothing, so that all of one may be wrong."""
+    votes = [(i, f"finds_{'ab'[i % 2]}", "ab"[i % 2]) for i in range(300)]
+    votes += [(i, "both", "ab"[i % 2]) for i in range(200)]
+    votes += [(i, "finds_a", "a") for i in range(200, 300)]
+    model = sc.Annotators(tying="one-coin", trust=1000).fit(votes)
+    assert np.mean(model.labels_[:200] == np.array(["a", "b"] * 100)) == 1.0
+    assert model.accuracy_.min() > 0.7
+
+
 def simulate(
     seed: int, n: int = 600, copiers: int = 0, wrong: float = 0.3
 ) -> tuple[dict[int, dict[str, str]], list[str]]:

@@ -148,12 +148,15 @@ def test_a_warning_where_the_majority_does_as_well() -> None:
 def test_the_command(tmp_path: Path) -> None:
     rules = file_of(tmp_path / "rules.txt", PATTERNS)
     texts = file_of(tmp_path / "texts.txt", "\n".join(TEXTS) + "\n")
-    said = lines(done("rules", rules, texts, "--no-words"))
+    said = lines(done("rules", rules, texts))
     votes = sc.annotators.apply_rules(sc.annotators.load_rules(rules), TEXTS)
-    assert said == sc.Annotators(tying="one-coin").fit(votes).labels_.tolist()
+    expected = sc.Annotators(tying="one-coin", silence=True, trust=1000).fit(votes)
+    assert said == expected.labels_.tolist()
+    refused_ = run("rules", rules, texts, "--length", "5")
+    assert "rules without --words does not go with --length" in " ".join(refused_.stderr.split())
     model = tmp_path / "model.softcount"
     page = tmp_path / "page.html"
-    first = done("rules", rules, texts, "--save", model, "--html", page, "--proba")
+    first = done("rules", rules, texts, "--save", model, "--html", page, "--proba", "--words")
     assert "money: bank" in first.stderr
     assert "probably wrong" in page.read_text(encoding="utf-8")
     assert done("rules", rules, texts, "--load", model, "--proba").stdout == first.stdout

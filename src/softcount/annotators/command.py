@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 ITEM, ANNOTATOR = "item", "annotator"
 DOUBTFUL = 10
 """How many of the least certain items the page shows."""
-WORDS_OF_A_LINE, TYING = 10.0, "one-coin"
-"""What ``softcount rules`` does if it is not told otherwise: see the study in docs/rules.md."""
+USUAL = {"tying": "one-coin", "trust": 1000.0, "length": 10.0}
+"""Settings of ``softcount rules`` if others are not given: see the study in docs/rules.md."""
 
 
 class Ballot(NamedTuple):
@@ -202,7 +202,7 @@ class VoteCounting(HabitOptions, AnswerOptions, LearnerOptions, LearningCommand)
     """
 
     declared = AnnotatorsParameters
-    takes: ClassVar = {"tying": (), "silence": (), "smoothing": ()}
+    takes: ClassVar = {"tying": (), "silence": (), "trust": (), "smoothing": ()}
 
     file: Annotated[
         str,
@@ -374,9 +374,10 @@ class RuledLabels(NamedTuple):
 class LabelByRules(HabitOptions, WordOptions, AnswerOptions, LearnerOptions, LearningCommand):
     """Label lines by rules that vote for labels, and are mostly silent (distant supervision).
 
-    Learns from the votes alone how reliable each rule is, and from the words of the lines as well:
-    so lines without a vote get a label, too. Prints the label of each line. How each rule does
-    goes to stderr: its coverage, overlap and conflict with others, and its accuracy as learned.
+    Learns from the votes alone how reliable each rule is, beginning with --trust (default 1000
+    votes) in --tying (default one-coin) rules; with --words also a classifier of words, by which
+    each line counts as --length (default 10) words. Prints the label of each line. How each rule
+    does goes to stderr: coverage, overlap and conflict with others, and accuracy as learned.
 
     \b
     softcount rules patterns.txt lines.txt > labels.txt
@@ -386,7 +387,7 @@ class LabelByRules(HabitOptions, WordOptions, AnswerOptions, LearnerOptions, Lea
     """
 
     declared = AnnotatorsParameters
-    takes: ClassVar = {"tying": (), "silence": (), "length": (), "smoothing": ()}
+    takes: ClassVar = {"tying": (), "trust": (), "length": (), "smoothing": ()}
 
     rules: Annotated[
         str,
@@ -398,13 +399,20 @@ class LabelByRules(HabitOptions, WordOptions, AnswerOptions, LearnerOptions, Lea
         ),
     ]
     file: Annotated[str, Argument("Lines to label. May be .gz; - is stdin.", metavar="FILE")]
+    silence: Annotated[
+        bool,
+        Model(
+            "Whether it is information that a rule says nothing of a line.",
+            "--silence/--no-silence",
+        ),
+    ] = True
     words: Annotated[
         bool,
         Model(
-            "Learn from the words of lines as well, and label lines without a vote by them.",
-            "--words/--no-words",
+            "Learn from the words of lines as well, and label lines without a vote by them; for "
+            "labels that are told by topic.",
         ),
-    ] = True
+    ] = False
     known: Annotated[
         str | None,
         Input(
@@ -448,9 +456,10 @@ class LabelByRules(HabitOptions, WordOptions, AnswerOptions, LearnerOptions, Lea
         from softcount.annotators import Annotators
 
         learning = self.learning(self.make_learner())
-        settings: dict[str, Any] = {"length": WORDS_OF_A_LINE, "tying": TYING, **self.settings()}
+        settings: dict[str, Any] = {**USUAL, "silence": self.silence, **self.settings()}
         if not self.words:
-            self.refuse("--no-words", ["length", "stop_words", "min_count"], "words do not count")
+            names = ("length", "tokens", "stop_words", "min_count", "max_share")
+            self.refuse("rules without --words", names, "words do not count")
         vectorizer = self.make_vectorizer(data.texts) if self.words else None
         return Annotators(
             init=self.init, vectorizer=vectorizer, **self.habits(), **settings, **learning

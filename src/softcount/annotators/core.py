@@ -13,7 +13,16 @@ from softcount.annotators.data import Ballots, is_missing, read_votes, sorted_cl
 from softcount.annotators.paths import AGREES, Habits, Paths, make_paths
 from softcount.core.errors import DataError
 from softcount.core.model import check_possible
-from softcount.core.types import Counts, EStep, FloatArray, IntArray, Params, Stats, Uncounted
+from softcount.core.types import (
+    Array,
+    Counts,
+    EStep,
+    FloatArray,
+    IntArray,
+    Params,
+    Stats,
+    Uncounted,
+)
 from softcount.families import Categorical
 from softcount.families.base import Family
 from softcount.kernels import posterior
@@ -37,7 +46,7 @@ class Confusions(Categorical):
 
     TOLERANCE = 1e-9
 
-    def __init__(self, n_annotators: int, n_classes: int, prior: float) -> None:
+    def __init__(self, n_annotators: int, n_classes: int, prior: float | Array) -> None:
         super().__init__((n_annotators * n_classes, n_classes), prior)
         self.of_annotators = (n_annotators, n_classes, n_classes)
 
@@ -61,7 +70,7 @@ class Voting(BagEmission):
     table = "confusion"
     family: Confusions
 
-    def __init__(self, n_annotators: int, n_classes: int, prior: float) -> None:
+    def __init__(self, n_annotators: int, n_classes: int, prior: float | Array) -> None:
         self.family = Confusions(n_annotators, n_classes, prior)
 
     def joint(

@@ -43,6 +43,8 @@ from softcount.text.documents import DocumentReader, find_characteristic_words
 
 KEPT_SIZES = 10_000
 """Number of items whose numbers of votes are kept, for generating data."""
+TRUSTED = 0.8
+"""The share of right votes among those that annotators are trusted for."""
 NO_VOTE = -2
 """The number of a set of all labels, which says nothing."""
 NAMEABLE = (str, int, float, bool)
@@ -104,6 +106,9 @@ class Annotators(AnnotatorsParameters, Mixture):
                    says the true label, or, regardless of the item, any: Hovy et al. 2013)
     ``silence``    whether to say nothing about an item is information: the probability of silence
                    depends on annotator and true label
+    ``trust``      number of votes, four of five of them right, that are added to those of each
+                   annotator: without it, rules that each vote for one label may all be learned to
+                   be wrong
     ``class_balance``  fixed probabilities of the labels: 'uniform', or {label: share}
     ``groups``     groups of annotators, of whom each may copy from the last one before in the group
                    who has a vote on the item: a hidden switch, with a probability for each
@@ -334,8 +339,8 @@ class Annotators(AnnotatorsParameters, Mixture):
     def make_core(self, x: Any, weights: Array | None = None) -> VotingCore:
         A, K, habits = self.n_features_in_, self.n_classes, self._habits
 
-        def prior(table: str) -> float:
-            given = self.prior
+        def prior(table: str) -> Any:
+            given: Any = self.prior
             if isinstance(given, Mapping):
                 given = given.get(table)
             elif table == "weights":
@@ -343,15 +348,17 @@ class Annotators(AnnotatorsParameters, Mixture):
             if given is None:  # adding a to every count: the mode under 1 + a, the mean under a
                 usual = self.smoothing + (1.0 if self._maximises else 0.0)
                 return 1.0 if table == "weights" else usual
-            return float(given)
+            return given if np.ndim(given) else float(given)
 
         words_too = () if self._texts is None else ("words",)
         if self.prior is not None:
             Prior(("weights", *habits.shapes(), *words_too)).check("prior", self.prior)
         fixed = None if self.class_balance is None else np.ones(1, np.bool_)
-        emission = Voting(A, K, prior("confusion"))
+        emission = Voting(A, K, self._trusted("confusion", prior("confusion")))
         families = {
-            name: emission.family if name == "confusion" else Categorical(shape, prior(name))
+            name: emission.family
+            if name == "confusion"
+            else Categorical(shape, self._trusted(name, prior(name)))
             for name, shape in habits.shapes().items()
         }
         words = None
@@ -366,6 +373,17 @@ class Annotators(AnnotatorsParameters, Mixture):
             not self._maximises,
             words,
         )
+
+    def _trusted(self, table: str, prior: Any) -> Any:
+        """Add the votes that annotators are trusted for to the prior of a table."""
+        A, K = self.n_features_in_, self.n_classes
+        if not self.trust or table not in ("confusion", "right", "care") or K < 2:
+            return prior
+        wrong = self.trust * (1.0 - TRUSTED)
+        if table == "confusion":
+            row = np.where(np.eye(K, dtype=bool), self.trust * TRUSTED, wrong / (K - 1))
+            return prior + np.tile(row, (A, 1))
+        return prior + np.tile([self.trust * TRUSTED, wrong], (A, 1))
 
     def _start_values(self, core: MixtureCore, corpus: MixtureCorpus, init: Any) -> Any:
         start = super()._start_values(core, corpus, init)

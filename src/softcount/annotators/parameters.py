@@ -71,6 +71,14 @@ class AnnotatorsParameters(LearningParameters):
         Boolean(),
         Doc("Whether it is information that an annotator says nothing about an item."),
     ] = False
+    trust: Annotated[
+        float,
+        Number(hint="0: nothing is believed of annotators beforehand; 1000 is a lot"),
+        Doc(
+            "Pseudo-votes of each annotator, four of five of them right: what is believed of "
+            "annotators beforehand. Labelling rules need it."
+        ),
+    ] = 0.0
     class_balance: Annotated[
         Any,
         check_balance,
