@@ -17,6 +17,7 @@ from softcount.core.errors import DataError, ImpossibleItem, LearnerError, Softc
 from softcount.core.model import Corpus, Model, require_bound
 from softcount.core.progress import STEPS, phase, step_line
 from softcount.core.spill import empty_table, read_only
+from softcount.core.tilting import SATISFIED, Tilt
 from softcount.core.types import (
     Array,
     Counts,
@@ -41,7 +42,6 @@ from softcount.learners.schedules import Batch, Pending, Sampler, Step, Tables, 
 
 if TYPE_CHECKING:  # it imports safetensors, which few fits need
     from softcount.core.folder import FitFolder, RunFolder
-    from softcount.core.tilting import Tilt
 
 __all__ = ["Corpus", "Model", "WarmStart", "fit", "trace"]
 
@@ -65,9 +65,6 @@ OnStep = Callable[[State], object]
 
 SHORT_RUN_BATCH = 256
 """Number of items in a mini-batch of short runs."""
-
-SATISFIED = 1e-6
-"""A constraint on expectations that is violated by no more than this holds."""
 
 SLACK = 1e-9
 """The fraction of its size by which an objective may fall through rounding alone."""

@@ -14,12 +14,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from softcount.core.types import Array, FloatArray, IntArray
 
 EXPECTED = "constraints"
 """The name of the expected features among the counts of an E-step with a `Tilt`."""
+
+SATISFIED = 1e-6
+"""A constraint that is violated by no more than this holds: a share of sites, or a number of them
+in an item."""
 
 MOST_REMEMBERED = 1 << 28
 """Bytes of an array that is remembered for the next E-step at the same parameters."""
@@ -130,6 +133,8 @@ def make_groups(n_sites: int, groups: Sequence[tuple[IntArray, FloatArray]]) -> 
 
     ``groups``  the sites of each group, and how much each belongs to it
     """
+    from scipy import sparse  # slow to import, and seldom needed
+
     indptr = np.cumsum([0, *(len(sites) for sites, _ in groups)])
     rows = np.concatenate([np.empty(0, np.int64), *(sites for sites, _ in groups)])
     much = np.concatenate([np.empty(0), *(much for _, much in groups)])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from softcount.core.errors import DataError, LearnerError, brief
-from softcount.core.tilting import EXPECTED, Sites, Tilt, make_groups
+from softcount.core.tilting import EXPECTED, SATISFIED, Sites, Tilt, make_groups
 from softcount.core.types import Array, Counts, FloatArray, IntArray, Params, Stats
 from softcount.families.base import Family
 from softcount.kernels.simplex import project_columns
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MOST_NATS = 200.0
 """The largest weight of an event, as a log: events multiply, and so do their weights."""
 
-SOLVED = 1e-8
+SOLVED = 1e-7
 """The multipliers are found when no constraint is violated by more than this (shares of sites, or
 counts per item), and none that could hold with less does more than it must."""
 
@@ -154,7 +154,7 @@ class Attained:
     multiplier: float
 
     def __str__(self) -> str:
-        lacks = f", violated by {self.slack:.3g}" if self.slack > SOLVED * 100 else ""
+        lacks = f", violated by {self.slack:.3g}" if self.slack > SATISFIED else ""
         return f"{self.constraint!r} is {self.value:.4g}{lacks} (λ = {self.multiplier:.3g})"
 
 

@@ -481,8 +481,10 @@ def _read_shares(path: str) -> list[Share]:
 
 def _describe_constraints(model: Any) -> list[str]:
     """Return a sentence on the constraints that do not hold, if there are any."""
+    from softcount.core.tilting import SATISFIED
+
     attained = getattr(model, "constraints_", ())
-    lacking = [each for each in attained if each.slack > 1e-6]
+    lacking = [each for each in attained if each.slack > SATISFIED]
     if not lacking:
         return []
     worst = max(lacking, key=lambda each: each.slack)
