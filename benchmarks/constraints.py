@@ -42,7 +42,7 @@ LABELS, SHOWN = 100, 3
 TIMED = 5  # steps of the fits that are timed
 STRENGTH = 5.0  # words of different classes meet in documents: not all of them can be right
 WEIGHTS = {" alone": 0.0, ", EM, weight .1": 0.1, ", EM, weight 1": 1.0}
-STRENGTHS, STEPS = (0.0, 3.0, 10.0, 30.0), 40  # of the penalty on tags; steps of EM
+STRENGTHS, STEPS = (0.0, 3.0, 10.0), 40  # of the penalty on tags; steps of EM
 NEWSGROUPS = {
     "alt.atheism": "atheists atheism atheist morality islamic",
     "comp.graphics": "graphics image polygon 3d rendering",
