@@ -1,8 +1,8 @@
 """Wrong labels, planted and looked for: `suspects` beside in-sample posteriors and scikit-learn.
 
 2,000 TREC questions (six coarse classes), of whose labels 10 % are exchanged for another one at
-random. Five draws. "precision": the share of planted labels among the first 200 suspects; "average precision" is
-that over the whole list. Labels that were wrong before count as errors of the methods.
+random. Five draws. "precision": the share of planted labels among the first 200 suspects; "average
+precision" is that over the whole list. Labels that were wrong before count as errors.
 
 "in sample": posteriors of a model that knows the label. "logistic regression": posteriors out of
 ten folds, of tf-idf rows with C = 3, as confident learning uses them.
