@@ -36,7 +36,7 @@ import softcount as sc
 DRAWS = 5
 SIZE, TARGET = 8, "sci.space"
 TEST_BAGS = 200
-NUMBERS = (50, 200)
+NUMBERS = (50, 200, 800)
 
 
 class Bags(NamedTuple):
