@@ -9,6 +9,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from softcount.core import interrupt
 from tests.adapt import reviews as adapted
 from tests.commands import PETS, TECH, done
 from tests.world import contents, make_world, restore
@@ -19,6 +20,12 @@ def pytest_configure(config: pytest.Config) -> None:
     # by default an example that takes 0.2 s fails, however busy the machine is
     hypothesis.settings.register_profile("untimed", deadline=None)
     hypothesis.settings.load_profile("untimed")
+
+
+@pytest.fixture(autouse=True)
+def forgotten_interrupts() -> None:
+    """Ctrl-C of another test just before is not the first of two."""
+    interrupt._heard_at = -interrupt.SOON
 
 
 # files for the commands

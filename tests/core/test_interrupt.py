@@ -376,7 +376,7 @@ def test_the_exit_code_says_so_though_all_was_done(texts: Path, tmp_path: Path):
         *("--save", str(saved), str(texts)),
     )
     with process:
-        read_until(terminal, b"step   50")
+        read_until(terminal, b"/100000000")
         process.send_signal(signal.SIGINT)
         said = read_until(terminal, b"steps: the parameters")
         assert b"stopping after this step" in said

@@ -43,7 +43,8 @@ REHEARSALS = {
     """,
     "rules": """
         rules patterns.tsv texts.txt
-        rules patterns.tsv texts.txt --no-words --silence
+        rules patterns.tsv texts.txt --words
+        rules patterns.tsv texts.txt --silence --tying one-coin
     """,
     "bags": "bags bags.tsv",
     "bootstrap": "bootstrap some.tsv --seeds seeds.tsv",

@@ -114,7 +114,7 @@ def silenced() -> Iterator[None]:
     if Terminal.errors is not None:  # already: a command that runs another
         yield
         return
-    with open(os.devnull, "w", encoding="utf-8") as nothing:
+    with open(os.devnull, "r+", encoding="utf-8") as nothing:
         said = Terminal.errors = sys.stderr
         sys.stderr = nothing
         try:
