@@ -378,7 +378,7 @@ def test_the_exit_code_says_so_though_all_was_done(texts: Path, tmp_path: Path):
     with process:
         read_until(terminal, b"/100000000")
         process.send_signal(signal.SIGINT)
-        said = read_until(terminal, b"steps: the parameters")
+        said = read_until(terminal, b"the parameters of the last one")
         assert b"stopping after this step" in said
         assert process.stdout is not None
         assert len(process.stdout.read().splitlines()) == 6

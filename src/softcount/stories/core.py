@@ -6,6 +6,7 @@ import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -246,6 +247,7 @@ def _make_family(entries: TableSupport, table: StoryTable, prior: float, frozen:
 # Single derivations read off a circuit
 
 _DEEPEST = 30  # deepest indentation level of a printed derivation
+_SCREEN = 40  # calls of a derivation that an interactive Python prints whole
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -281,7 +283,9 @@ class Derivation:
         return math.fsum(logs)
 
     def __repr__(self) -> str:
-        """The tree, as it prints."""
+        """The tree, as it prints; of one that is longer than a screen, what it is."""
+        if sum(1 for _ in islice(self.walk(), _SCREEN + 1)) > _SCREEN:
+            return f"<derivation of {self.story}: {len(self.events)} events>"
         return str(self)
 
     def __str__(self) -> str:
