@@ -12,7 +12,7 @@ from scipy import sparse
 import softcount as sc
 from softcount.core.types import ColumnCounts
 from softcount.families import Categorical
-from softcount.mixture.core import WordTable
+from softcount.mixture.core import WordProbabilities
 
 RNG = np.random.default_rng(4)
 COUNTS = RNG.poisson(1.0, (8, 5))
@@ -404,7 +404,7 @@ def test_texts_for_a_model_of_matrices() -> None:
 def test_counts_of_words_become_parameters_in_place(prior: float) -> None:
     counts = RNG.poisson(1.0, (3, 40)).astype(float)
     counts[1] = 0.0
-    table, plain = WordTable((3, 40), prior), Categorical((3, 40), prior)
+    table, plain = WordProbabilities((3, 40), prior), Categorical((3, 40), prior)
     old = plain.random(RNG)
     wanted = plain.maximise(counts, old, RNG)
     columns = ColumnCounts(np.arange(40), np.ascontiguousarray(counts.T), 40)

@@ -119,7 +119,7 @@ class Doc:
     text: str
 
 
-class Constraint(Protocol):
+class ParameterConstraint(Protocol):
     """The values that a parameter may have."""
 
     def check(self, name: str, value: Any) -> None:
@@ -284,7 +284,7 @@ class Parameter(NamedTuple):
     default: Any
     optional: bool
     doc: str
-    constraint: Constraint | None
+    constraint: ParameterConstraint | None
     kw_only: bool
 
 

@@ -33,7 +33,7 @@ import numpy as np
 from softcount.core.errors import DataError, LearnerError, brief
 from softcount.core.parameters import as_float
 from softcount.families import Categorical, SparseCategorical
-from softcount.learners.projection import Bounds, EventRow, Plan, ValueSets, list_values
+from softcount.learners.projection import EventRow, ExpectationBounds, Plan, ValueSets, list_values
 
 
 class ConstraintWarning(UserWarning):
@@ -59,7 +59,7 @@ class Constraint(ABC):
 
 def _read_bounds(
     what: Any, at_least: float | None, at_most: float | None, strength: float, most: float = inf
-) -> Bounds:
+) -> ExpectationBounds:
     """Check bounds as users give them; ``most``: the largest sensible one."""
     low = -inf if at_least is None else as_float(at_least)
     high = inf if at_most is None else as_float(at_most)
@@ -74,7 +74,7 @@ def _read_bounds(
             f"{what}: strength={brief(strength)} must be positive",
             "it is the cost of a violation, in nats; leave it out for constraints that must hold",
         )
-    return Bounds(low, high, as_float(strength))
+    return ExpectationBounds(low, high, as_float(strength))
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ class OneToOne(Constraint):
     def __post_init__(self) -> None:
         self._bounds()
 
-    def _bounds(self) -> Bounds:
+    def _bounds(self) -> ExpectationBounds:
         return _read_bounds("OneToOne()", None, self.at_most, self.strength)
 
     def __repr__(self) -> str:
@@ -307,7 +307,7 @@ class Events(Constraint):
             plan.events.append(row)
 
 
-def _bounds_of(constraint: Share | EachItem | Events, most: float = inf) -> Bounds:
+def _bounds_of(constraint: Share | EachItem | Events, most: float = inf) -> ExpectationBounds:
     """Read the bounds of a constraint; ``most``: the largest sensible one."""
     what = type(constraint).__name__ + "()"
     given = constraint.at_least, constraint.at_most

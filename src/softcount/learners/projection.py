@@ -43,7 +43,7 @@ RELATIVE_GAP = 1e-5
 
 
 @dataclass(frozen=True)
-class Bounds:
+class ExpectationBounds:
     """Bounds of an expectation, and how much a violation costs."""
 
     at_least: float
@@ -267,7 +267,7 @@ class Plan:
         self,
         groups: IntArray,
         mask: Array,
-        bounds: Bounds,
+        bounds: ExpectationBounds,
         amount: Any,
         sizes: Any,
     ) -> None:

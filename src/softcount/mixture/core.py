@@ -450,7 +450,7 @@ def _log(values: FloatArray, floor: float) -> FloatArray:
         return np.log(np.maximum(values, floor) if floor else values)
 
 
-class WordTable(Categorical):
+class WordProbabilities(Categorical):
     """The words of each class: there may be millions, and counts become parameters in place."""
 
     def consume(self, how: Update, counts: Counts, old: Array, rng: Generator) -> Array:
@@ -467,7 +467,7 @@ class BagEmission(Emission):
     """
 
     def __init__(self, n_classes: int, n_words: int, prior: float | Array) -> None:
-        self.family = WordTable((n_classes, n_words), prior)
+        self.family = WordProbabilities((n_classes, n_words), prior)
 
     def joint(
         self, params: Array, x: Bags, log_weights: FloatArray, threads: int, floor: float
